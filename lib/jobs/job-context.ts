@@ -1,0 +1,37 @@
+import { type LoggerService } from '@nestjs/common';
+import { type Duration } from './duration.js';
+import { type JobPriority } from './priority.js';
+
+/**
+ * What a handler knows of its execution. An abstract class, not an interface: an interface in a decorated signature fails
+ * to load under swc with ESM.
+ *
+ * @typeParam P - the payload that the handler receives.
+ */
+export abstract class JobContext<out P = unknown> {
+  abstract readonly jobId: string;
+  abstract readonly name: string;
+  abstract readonly payload: P;
+  /** 1 for the first execution; crashes and releases count too. */
+  abstract readonly execution: number;
+  /** Failures charged so far. */
+  abstract readonly failures: number;
+  /** The fence of this claim: pass it on to systems that can reject a stale writer. */
+  abstract readonly claimSeq: string;
+  abstract readonly lane: string;
+  abstract readonly priority: JobPriority;
+  abstract readonly tags: readonly string[];
+  abstract readonly metadata: unknown;
+  abstract readonly businessKey: string | undefined;
+  abstract readonly scheduledFor: Date;
+  /** When the timeout strikes, if the job has one. */
+  abstract readonly deadline: Date | undefined;
+  /** Aborted with a `RatchetAbortReason` on timeout, cancel, shutdown, or when the claim was lost. */
+  abstract readonly signal: AbortSignal;
+  /** Nest-style logger whose lines carry the job. */
+  abstract readonly logger: LoggerService;
+  /** Keeps the last value; written at most once a second. JSON. Never throws for a lost claim. */
+  abstract progress(value: unknown): void;
+  /** Ends this execution, uncharged, and runs the job again after `delay`. The last call wins; a throw after it is a failure. */
+  abstract snooze(delay: Duration): void;
+}

@@ -1,0 +1,370 @@
+import { type ResolvedBackoff } from '../jobs/backoff.js';
+import { type ExecutionOutcome, type JobStatus } from '../jobs/job-status.js';
+import { type PriorityRank } from '../jobs/priority.js';
+
+/**
+ * The port to the database. Its methods are meanings, not tables, so that another database can implement them and pass
+ * `describeJobStoreContract` (nestjs-ratchet/testing).
+ *
+ * For every implementor: time is the database's clock plus the offset set by {@link JobStore.travel}. A method that fails
+ * changes nothing, or rejects with an error for which {@link StoreFault} says that the outcome is unknown.
+ */
+
+/** A process, as the database knows it. The epoch rises at each registration and never repeats. */
+export interface NodeRef {
+  readonly id: string;
+  readonly epoch: string;
+}
+
+/** What a node says of itself when it registers. */
+export interface NodeRegistration {
+  readonly id: string;
+  readonly host: string;
+  readonly pid: number;
+  readonly version: string;
+  readonly lanes: readonly string[];
+  readonly handlers: readonly string[];
+}
+
+/** The owner's key to a bucket: the epoch rises when somebody takes the bucket away. */
+export interface BucketRef {
+  readonly id: string;
+  readonly epoch: number;
+  readonly lane: string;
+  readonly node: NodeRef;
+}
+
+export type BucketStatus = 'active' | 'completing' | 'ready_to_drain' | 'lost' | 'draining' | 'ready_to_delete';
+
+/** A handler that a node has: it runs jobs of `name` up to `version`. */
+export interface HandlerFilter {
+  readonly name: string;
+  readonly version: number;
+}
+
+/** A job that enters the live table. */
+export interface NewJob {
+  /** UUIDv7. */
+  readonly id: string;
+  readonly name: string;
+  readonly version: number;
+  readonly lane: string;
+  readonly priority: PriorityRank;
+  /** The payload as JSON text, already checked by the codec. */
+  readonly payload: string;
+  /** Due this long after the insert (database clock); 0 is now. Exactly one of `delayMs` and `runAt` counts: `runAt` wins. */
+  readonly delayMs: number;
+  /** An absolute due time. */
+  readonly runAt?: Date;
+  readonly maxRetries?: number;
+  readonly backoff?: ResolvedBackoff;
+  readonly timeoutMs?: number;
+  readonly businessKey?: string;
+  /** What happens when a live job holds the business key. Default `reject`. */
+  readonly onConflict?: 'reject' | 'return' | 'replace';
+  readonly idempotencyKey?: { readonly key: string; readonly expiresInMs: number };
+  readonly tags: readonly string[];
+  /** JSON text. */
+  readonly metadata?: string;
+  /** With it the insert is fenced: it happens only while that claim stands, and records the parent. */
+  readonly parent?: { readonly id: string; readonly claimSeq: string };
+}
+
+/** What became of one {@link NewJob}. */
+export type Inserted =
+  | { readonly outcome: 'created'; readonly id: string; readonly replaced?: string }
+  /** An idempotent repeat, or `onConflict: 'return'`. */
+  | { readonly outcome: 'existing'; readonly id: string }
+  /** A live job holds the business key (`running`: `replace` refuses to touch it). */
+  | { readonly outcome: 'held'; readonly holder?: string; readonly running: boolean }
+  /** The parent's claim no longer stands. */
+  | { readonly outcome: 'fenced' };
+
+/**
+ * The caller's transaction. The store only needs to send statements into it; `query` returns rows.
+ * `intake/enlistment.ts` makes one of an EntityManager or QueryRunner.
+ */
+export interface StoreTransaction {
+  query(text: string, parameters: readonly unknown[]): Promise<Record<string, unknown>[]>;
+}
+
+/** One finished (or reported) execution, matched by `(id, claimSeq)`. */
+export interface Settlement {
+  readonly id: string;
+  readonly claimSeq: string;
+  readonly outcome: Exclude<ExecutionOutcome, 'crashed' | 'canceled'>;
+  /** JSON text, `succeeded` only. */
+  readonly result?: string;
+  /** Cleaned text; `failed` and `retried`, also kept as the job's last error. */
+  readonly error?: string;
+  /** `retried`, `snoozed`: due again after this long. `released` keeps its due time. */
+  readonly delayMs?: number;
+  /** `history: 'drop'`: keep nothing of a success. */
+  readonly drop?: boolean;
+  /** The last `ctx.progress()` value, JSON text. */
+  readonly progress?: string;
+}
+
+export interface ProgressReport {
+  readonly id: string;
+  readonly claimSeq: string;
+  /** JSON text. */
+  readonly value: string;
+}
+
+/** A place in a stream: the database's own text of a `scheduled_at`, never a JS Date (it would lose microseconds). */
+export type StreamPlace = string;
+
+export interface ExchangeRequest {
+  readonly bucket: BucketRef;
+  readonly settle: readonly Settlement[];
+  readonly progress: readonly ProgressReport[];
+  /** How many jobs to claim at most; 0 claims nothing. */
+  readonly want: number;
+  readonly handlers: readonly HandlerFilter[];
+  /** Claims of a stream start at its floor. */
+  readonly floors: Partial<Record<PriorityRank, StreamPlace>>;
+  /** Wait for locked rows instead of skipping them (after five skips, and in the last flush of a drain). */
+  readonly wait: boolean;
+  /** Ageing: one level for each of these; 0 is none. */
+  readonly priorityBoostMs: number;
+}
+
+export interface ExchangeAnswer {
+  /** False: the bucket is no longer ours (deposed); nothing was claimed, settles were still tried. */
+  readonly owned: boolean;
+  /** Ids that were recorded. */
+  readonly recorded: readonly string[];
+  /** Locked by somebody: send again. */
+  readonly skipped: readonly string[];
+  /** The claim no longer stands: the outcome was discarded. Also names progress reports of lost claims. */
+  readonly lost: readonly string[];
+  /** In claim order. */
+  readonly claimed: readonly ClaimedJob[];
+  /** Milliseconds until the next pending job of the lane is due; `undefined` when there is none. Does not see this statement's own retries. */
+  readonly nextDueInMs: number | undefined;
+}
+
+/** A job that this node may run now. */
+export interface ClaimedJob {
+  readonly id: string;
+  readonly name: string;
+  readonly version: number;
+  readonly lane: string;
+  readonly priority: PriorityRank;
+  readonly claimSeq: string;
+  /** Parsed JSON. */
+  readonly payload: unknown;
+  readonly scheduledAt: Date;
+  /** The database's text of `scheduledAt`, for floors. */
+  readonly place: StreamPlace;
+  readonly createdAt: Date;
+  /** Begun executions, this one included: `ctx.execution`. */
+  readonly executions: number;
+  readonly failures: number;
+  readonly crashes: number;
+  readonly maxRetries: number | undefined;
+  readonly backoff: ResolvedBackoff | undefined;
+  readonly timeoutMs: number | undefined;
+  readonly businessKey: string | undefined;
+  readonly tags: readonly string[];
+  readonly metadata: unknown;
+  readonly parentId: string | undefined;
+  readonly lastError: string | undefined;
+}
+
+export interface ProbeRequest {
+  readonly lane: string;
+  readonly handlers: readonly HandlerFilter[];
+  /** The streams to look at, each up to a place: where is the oldest pending row that we could run? */
+  readonly streams: readonly { readonly priority: PriorityRank; readonly upTo: StreamPlace }[];
+}
+
+export interface ProbeAnswer {
+  /** The oldest runnable pending row per asked stream, at or before `upTo`. */
+  readonly oldest: Partial<Record<PriorityRank, StreamPlace>>;
+  /** How long the database took (measured by the caller's monotonic clock around the statement). */
+  readonly tookMs: number;
+}
+
+/** Asked when a claim came back short: is the head of a stream full of jobs that this node has no handler for? */
+export interface ForeignRequest {
+  readonly lane: string;
+  readonly handlers: readonly HandlerFilter[];
+  readonly floors: Partial<Record<PriorityRank, StreamPlace>>;
+  /** Rows a claim reads of a slice at most. */
+}
+
+export interface ForeignStream {
+  readonly priority: PriorityRank;
+  /** Due rows read. */
+  readonly read: number;
+  /** Where the next runnable row is, or the last row read when none is: claims may start here for a while. */
+  readonly resumeAt: StreamPlace;
+  /** Some of the names (at most 10) that stand in the way. */
+  readonly names: readonly string[];
+}
+
+export interface ReconcileRequest {
+  readonly buckets: readonly BucketRef[];
+  /** Claims that the node knows: running, or finished and not yet recorded. */
+  readonly known: readonly { readonly id: string; readonly claimSeq: string }[];
+  /** Of these, the finished ones whose settle may or may not have been committed. */
+  readonly unsettled: readonly { readonly id: string; readonly claimSeq: string; readonly drop?: boolean }[];
+}
+
+export interface ReconcileAnswer {
+  /** Claimed for our buckets, unknown to us: adopt them. With the bucket they belong to. */
+  readonly strays: readonly { readonly bucketId: string; readonly job: ClaimedJob }[];
+  /** Their outcome was committed. */
+  readonly recorded: readonly string[];
+  /** Neither live under this claim nor recorded by it: somebody else owns the job now. */
+  readonly lost: readonly string[];
+  /** Buckets that are no longer ours. */
+  readonly deposed: readonly string[];
+}
+
+export interface RescueReport {
+  readonly buckets: number;
+  /** Back to pending, with one crash charge. */
+  readonly recovered: number;
+  /** Over the crash budget: moved to the dead letter. */
+  readonly failed: number;
+}
+
+/** A job as people ask for it: live, finished, or in the dead letter. */
+export interface JobView {
+  readonly id: string;
+  readonly name: string;
+  readonly version: number;
+  readonly status: JobStatus;
+  readonly lane: string;
+  readonly priority: PriorityRank;
+  readonly payload: unknown;
+  readonly result: unknown;
+  readonly error: string | undefined;
+  readonly progress: unknown;
+  readonly scheduledAt: Date;
+  readonly createdAt: Date;
+  readonly begunAt: Date | undefined;
+  readonly endedAt: Date | undefined;
+  /** The node that runs it now, or ran it last. */
+  readonly node: string | undefined;
+  readonly executions: number;
+  readonly failures: number;
+  readonly crashes: number;
+  readonly claimSeq: string;
+  readonly maxRetries: number | undefined;
+  readonly businessKey: string | undefined;
+  readonly tags: readonly string[];
+  readonly metadata: unknown;
+  readonly parentId: string | undefined;
+}
+
+/** One attempt, from the uniting view. */
+export interface ExecutionView {
+  readonly jobId: string;
+  readonly claimSeq: string;
+  readonly number: number;
+  readonly node: string | undefined;
+  readonly outcome: ExecutionOutcome | 'running';
+  readonly error: string | undefined;
+  readonly beganAt: Date | undefined;
+  readonly endedAt: Date | undefined;
+  readonly lateOutcome: string | undefined;
+  readonly lateError: string | undefined;
+  readonly lateAt: Date | undefined;
+}
+
+export type Canceled =
+  | { readonly outcome: 'canceled'; readonly lane: string; readonly name: string }
+  /** It was running: its owner must hear of it (a notice row was left too). `claimSeq` is the claim that was cut off. */
+  | { readonly outcome: 'canceled_running'; readonly lane: string; readonly name: string; readonly claimSeq: string; readonly node: string | undefined }
+  | { readonly outcome: 'ended'; readonly status: JobStatus }
+  | { readonly outcome: 'not_found' };
+
+export type Redriven =
+  | { readonly outcome: 'redriven'; readonly lane: string; readonly priority: PriorityRank }
+  | { readonly outcome: 'not_failed'; readonly status: JobStatus }
+  | { readonly outcome: 'held'; readonly holder: string | undefined; readonly businessKey: string }
+  | { readonly outcome: 'not_found' };
+
+/** A message to the owner of a running claim. */
+export interface Notice {
+  readonly jobId: string;
+  readonly claimSeq: string;
+  readonly reason: 'canceled';
+}
+
+/** What a late worker has to say of a claim that was closed without it. */
+export interface LateOutcome {
+  readonly jobId: string;
+  readonly claimSeq: string;
+  readonly outcome: ExecutionOutcome;
+  readonly error?: string;
+}
+
+export interface RetentionRequest {
+  readonly historyMs: number;
+  readonly executionMs: number;
+  readonly deadLetterMs: number;
+}
+
+export interface RetentionReport {
+  readonly partitionsDropped: readonly string[];
+  readonly deadLettersDeleted: number;
+  readonly payloadsDeleted: number;
+  readonly idempotencyKeysDeleted: number;
+  /** What the role may not do itself, as SQL for an operator. */
+  readonly refused: readonly string[];
+}
+
+export abstract class JobStore {
+  /** Prepares connections and the schema (migrations by mode). Called once, before any other method. Safe from many nodes at once. */
+  abstract open(): Promise<void>;
+  /** Closes what the store opened itself; bounded in time, also while the database is away; idempotent. */
+  abstract close(): Promise<void>;
+
+  /** Registers (or re-registers, under a new epoch) a node. */
+  abstract registerNode(node: NodeRegistration): Promise<NodeRef>;
+  abstract setNodeState(node: NodeRef, state: 'running' | 'draining'): Promise<void>;
+  /** Removes the row if the epoch still matches. */
+  abstract removeNode(node: NodeRef): Promise<void>;
+
+  abstract openBucket(node: NodeRef, lane: string): Promise<BucketRef>;
+  /** Compare-and-set by (id, epoch, from). False: somebody else moved it. `ready_to_delete` deletes the row when it holds no job. */
+  abstract setBucketStatus(bucket: BucketRef, from: BucketStatus, to: BucketStatus): Promise<boolean>;
+  /** Takes back what older epochs of `node.id` hold: crash charge, `crashed` executions, dead letter beyond the budget. */
+  abstract rescueOwn(node: NodeRef, maxCrashRedeliveries: number): Promise<RescueReport>;
+
+  /**
+   * Inserts jobs: all in one statement when none has a key; keyed ones a statement each, sorted by key.
+   * All or nothing within one call: a job that is `held` or `fenced` means that nothing of this call was inserted.
+   * With `transaction` it happens inside the caller's, which stays usable when a job is refused.
+   */
+  abstract insert(jobs: readonly NewJob[], transaction?: StoreTransaction): Promise<readonly Inserted[]>;
+
+  /** One turn of one bucket: settle what finished, claim what fits, one autocommit statement. */
+  abstract exchange(request: ExchangeRequest): Promise<ExchangeAnswer>;
+  abstract probe(request: ProbeRequest): Promise<ProbeAnswer>;
+  abstract foreign(request: ForeignRequest): Promise<readonly ForeignStream[]>;
+  abstract reconcile(request: ReconcileRequest): Promise<ReconcileAnswer>;
+  /** Fills `late_*` of the closed execution row `(jobId, claimSeq)`, once. True when a row took it. */
+  abstract recordLate(late: LateOutcome): Promise<boolean>;
+  /** Deletes and returns what was left for this node. */
+  abstract takeNotices(node: NodeRef): Promise<readonly Notice[]>;
+  /** True while `(id, claimSeq)` is a running claim. No lock. */
+  abstract holds(id: string, claimSeq: string): Promise<boolean>;
+
+  abstract get(id: string): Promise<JobView | undefined>;
+  abstract executions(id: string): Promise<readonly ExecutionView[]>;
+  abstract cancel(id: string, transaction?: StoreTransaction): Promise<Canceled>;
+  abstract redrive(id: string): Promise<Redriven>;
+
+  /** Makes the day partitions that are missing, `days` ahead. Returns how many days ahead now exist. */
+  abstract ensurePartitions(days: number): Promise<number>;
+  abstract retain(request: RetentionRequest): Promise<RetentionReport>;
+
+  /** Moves this store's clock by an offset (tests only; refused under NODE_ENV=production). */
+  abstract travel(offsetMs: number): void;
+}
