@@ -1,0 +1,21 @@
+import { type ClaimedJob, type LateOutcome, type ProgressReport, type Settlement } from '../store/job-store.js';
+
+/** Why an execution's signal was aborted. */
+export type AbortKind = 'timeout' | 'canceled' | 'shutdown' | 'lost';
+
+/** An execution under way: made by `Executor.start`, owned by the exchange loop. */
+export interface RunningExecution {
+  readonly job: ClaimedJob;
+  /** What to record, as soon as that is known: the handler's end, or its timeout. Never rejects. */
+  readonly settlement: Promise<Settlement>;
+  /** The handler's body has ended (it may be long after a timeout's settlement): only now is the slot free. Never rejects. */
+  readonly ended: Promise<LateOutcome | undefined>;
+  /** Aborts the handler's signal. `canceled`, `lost` and `shutdown` do not settle: the claim is no longer ours to settle. */
+  abort(kind: AbortKind): void;
+}
+
+/** What the executor asks of its owner. */
+export interface ExecutorHooks {
+  /** At most once a second for each job; the last value is kept. */
+  onProgress(report: ProgressReport): void;
+}
