@@ -1,5 +1,7 @@
 import { type LoggerService } from '@nestjs/common';
 import { type Duration } from './duration.js';
+import { type EnqueueArgs, type JobHandle } from './enqueue-options.js';
+import { type JobDefinition } from './job-definition.js';
 import { type JobPriority } from './priority.js';
 
 /**
@@ -26,7 +28,7 @@ export abstract class JobContext<out P = unknown> {
   abstract readonly scheduledFor: Date;
   /** When the timeout strikes, if the job has one. */
   abstract readonly deadline: Date | undefined;
-  /** Aborted with a `RatchetAbortReason` on timeout, cancel, shutdown, or when the claim was lost. */
+  /** Aborted with a `RatchetAbort` (see its `reason`) on timeout, cancel, shutdown, or when the claim was lost. */
   abstract readonly signal: AbortSignal;
   /** Nest-style logger whose lines carry the job. */
   abstract readonly logger: LoggerService;
@@ -34,4 +36,14 @@ export abstract class JobContext<out P = unknown> {
   abstract progress(value: unknown): void;
   /** Ends this execution, uncharged, and runs the job again after `delay`. The last call wins; a throw after it is a failure. */
   abstract snooze(delay: Duration): void;
+  /**
+   * Enqueues a child of this job: it happens only while this execution holds its claim, and the child records its parent.
+   * (`JobScheduler.enqueue` inside a handler is an independent enqueue.)
+   *
+   * @throws ClaimLostError when this execution no longer owns the job.
+   */
+  abstract enqueue<In, Out, Result>(
+    definition: JobDefinition<In, Out, Result>,
+    ...args: EnqueueArgs<NoInfer<In>>
+  ): Promise<JobHandle<Result>>;
 }

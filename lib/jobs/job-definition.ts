@@ -1,29 +1,38 @@
 import { type StandardSchemaV1 } from '@standard-schema/spec';
 import { type Backoff, type ResolvedBackoff } from './backoff.js';
 import { type Duration } from './duration.js';
+import { type JobContext } from './job-context.js';
 import { type JobPriority } from './priority.js';
 
 /** What is said once about a kind of job, because the process that enqueues need not have the handler. */
 export interface JobPolicy {
   /** @defaultValue `'default'` */
-  lane?: string;
+  lane?: string | undefined;
   /** @defaultValue `'normal'` */
-  priority?: JobPriority;
+  priority?: JobPriority | undefined;
   /** Failures that are followed by another execution. @defaultValue `3` */
-  maxRetries?: number;
-  backoff?: Backoff;
+  maxRetries?: number | undefined;
+  backoff?: Backoff | undefined;
   /** The longest that one execution may run. @defaultValue none */
-  timeout?: Duration;
+  timeout?: Duration | undefined;
   /** `'drop'` keeps nothing of a success. @defaultValue `'keep'` */
-  history?: 'keep' | 'drop';
+  history?: 'keep' | 'drop' | undefined;
   /** Raise it when the payload changes shape: nodes leave jobs of a newer version to nodes that know it. @defaultValue `1` */
-  version?: number;
+  version?: number | undefined;
+  /** Makes a payload that an older version stored fit this one; runs before the schema. May be async. */
+  upcast?: ((stored: unknown, fromVersion: number) => unknown) | undefined;
+}
+
+/** A policy with the schema of its payload: any Standard Schema (zod, valibot, arktype, …). */
+export interface JobPolicyWithSchema<Schema extends StandardSchemaV1> extends JobPolicy {
+  /** Checks the payload at `enqueue` (the input is stored) and again at the run (the handler gets the output). */
+  schema?: Schema | undefined;
 }
 
 declare const types: unique symbol;
 
 /**
- * A kind of job: made by `defineJob`, imported by whoever enqueues and by whoever handles.
+ * A kind of job: made by `defineJob`, imported by whoever enqueues and by whoever handles. Frozen.
  *
  * @typeParam In - what `enqueue` takes.
  * @typeParam Out - what the handler receives (the schema's output).
@@ -39,7 +48,35 @@ export interface JobDefinition<In = unknown, Out = In, Result = unknown> {
   readonly backoff: ResolvedBackoff | undefined;
   readonly timeoutMs: number | undefined;
   readonly history: 'keep' | 'drop';
-  readonly schema: StandardSchemaV1<In, Out> | undefined;
+  readonly schema: StandardSchemaV1 | undefined;
+  readonly upcast: ((stored: unknown, fromVersion: number) => unknown) | undefined;
   /** Never set: carries the types. */
-  readonly [types]?: { readonly in: (value: In) => void; readonly out: Out; readonly result: Result };
+  readonly [types]?: { readonly in: In; readonly out: Out; readonly result: Result };
 }
+
+type TypesOf<Definition extends JobDefinition> = NonNullable<Definition[typeof types]>;
+
+/** What `enqueue` takes for a definition. */
+export type InputOf<Definition extends JobDefinition> = TypesOf<Definition>['in'];
+
+/** What the handler of a definition receives. */
+export type PayloadOf<Definition extends JobDefinition> = TypesOf<Definition>['out'];
+
+/** What the handler of a definition returns. */
+export type ResultOf<Definition extends JobDefinition> = TypesOf<Definition>['result'];
+
+/** The context of a definition's handler. */
+export type ContextOf<Definition extends JobDefinition> = JobContext<PayloadOf<Definition>>;
+
+/** A method that may handle a job. Fewer parameters are fine. */
+export type JobHandler<Out, Result> = (
+  payload: Out,
+  context: JobContext<Out>,
+) => Result | PromiseLike<Result>;
+
+/** What `@Job(definition)` returns: it only fits on a method that takes the payload and returns the result. */
+export type JobDecorator<Out, Result> = <Method extends JobHandler<Out, Result>>(
+  target: object,
+  key: string | symbol,
+  descriptor: TypedPropertyDescriptor<Method>,
+) => void;

@@ -1,0 +1,18 @@
+import { RatchetError } from './ratchet-error.js';
+import { showValue } from './show-value.js';
+
+/** `defineJob` (or `@Job('name', policy)`) was given something that no job can have. */
+export class InvalidJobDefinitionError extends RatchetError {
+  override readonly code = 'INVALID_JOB_DEFINITION';
+
+  constructor(
+    readonly jobName: string,
+    readonly key: string,
+    readonly value: unknown,
+    readonly allowed: string,
+  ) {
+    super(
+      `INVALID_JOB_DEFINITION: ${showValue(jobName)}.${key}: ${showValue(value)} is wrong; allowed: ${allowed}`,
+    );
+  }
+}
