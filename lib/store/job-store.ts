@@ -344,6 +344,9 @@ export abstract class JobStore {
    */
   abstract insert(jobs: readonly NewJob[], transaction?: StoreTransaction): Promise<readonly Inserted[]>;
 
+  /** Whether statements of a caller's transaction reach this store's own tables. Leaves that transaction usable. */
+  abstract reachedBy(transaction: StoreTransaction): Promise<boolean>;
+
   /** One turn of one bucket: settle what finished, claim what fits, one autocommit statement. */
   abstract exchange(request: ExchangeRequest): Promise<ExchangeAnswer>;
   abstract probe(request: ProbeRequest): Promise<ProbeAnswer>;
