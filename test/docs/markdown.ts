@@ -1,0 +1,68 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+export const ROOT = join(import.meta.dirname, '..', '..');
+
+/** A fenced block of a page. */
+export interface Snippet {
+  /** `docs/handlers.md`, for messages. */
+  readonly page: string;
+  /** Of the first line of code, from 1. */
+  readonly line: number;
+  readonly language: string;
+  /** What follows the language on the fence: `main` marks a file that starts something when it is loaded. */
+  readonly mark: string;
+  readonly code: string;
+  /** The whole file: a comment just before the fence may hold what a reader does not need, with `//snippet` where the code goes. */
+  readonly source: string;
+  /** Of the first line of code in `source`, from 0. */
+  readonly offset: number;
+  /** The first line is `// some-file.ts`: the name by which other snippets of the page import it. */
+  readonly fileName: string | undefined;
+}
+
+/** README and everything in docs/. */
+export function pages(): string[] {
+  return ['README.md', ...readdirSync(join(ROOT, 'docs')).map((name) => `docs/${name}`)].filter((name) =>
+    name.endsWith('.md'),
+  );
+}
+
+export function readPage(page: string): string {
+  return readFileSync(join(ROOT, page), 'utf8');
+}
+
+export function snippetsOf(page: string, language: string): Snippet[] {
+  const text = readPage(page);
+  const fence = /(?:<!-- ts\n([\s\S]*?)-->\n+)?^```(\w+)([^\n]*)\n([\s\S]*?)^```$/gm;
+  return [...text.matchAll(fence)]
+    .filter((match) => match[2] === language)
+    .map((match) => {
+      const code = match[4] ?? '';
+      const [head = '', tail = ''] = (match[1] ?? '').split(/^ *\/\/snippet\n/m);
+      const before = text.slice(0, match.index + match[0].indexOf('```' + language));
+      return {
+        page,
+        line: before.split('\n').length + 1,
+        language,
+        mark: (match[3] ?? '').trim(),
+        code,
+        source: `${head}${code}${tail}`,
+        offset: head.split('\n').length - 1,
+        fileName: /^\/\/ ([\w./-]+\.ts)\n/.exec(code)?.[1],
+      };
+    });
+}
+
+/** The rows of every table on a page: cells without backticks. */
+export function tableRows(text: string): string[][] {
+  return text
+    .split('\n')
+    .filter((line) => /^\|(?!\s*-)/.test(line))
+    .map((line) =>
+      line
+        .split(/(?<!\\)\|/)
+        .slice(1, -1)
+        .map((cell) => cell.trim()),
+    );
+}
