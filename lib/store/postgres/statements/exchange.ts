@@ -20,8 +20,8 @@ import {
  *   stream has work, and future jobs lie behind every range.
  * - A slice reads at most `want + READ_AHEAD` index entries. They are read without a lock and filtered by handler; only
  *   what passes is locked, by its ctid. The conditions on `j` are the recheck after a lock that had to follow a newer version.
- * - The bucket is compared in a form that no index can serve: otherwise a plan made on a quiet night drives the settle
- *   by the bucket and goes quadratic.
+ * - Bucket and status are compared in a form from which the planner can prove no index (`is not distinct from`): otherwise
+ *   a plan made on a quiet night drives the settle by the bucket's index and goes quadratic.
  */
 const KIND: Record<Settlement['outcome'], number> = {
   succeeded: 0,
@@ -62,11 +62,11 @@ sent as materialized (
 ),
 standing as materialized (
   select s.id from sent s join ${schema}.job j on j.id = s.id
-   where j.claim_seq = s.seq and j.status = 1 and j.bucket is not distinct from $2::uuid
+   where j.claim_seq = s.seq and j.status is not distinct from 1 and j.bucket is not distinct from $2::uuid
 ),
 locked as materialized (
   select s.*, j.begun_at from sent s join ${schema}.job j on j.id = s.id
-   where j.claim_seq = s.seq and j.status = 1 and j.bucket is not distinct from $2::uuid
+   where j.claim_seq = s.seq and j.status is not distinct from 1 and j.bucket is not distinct from $2::uuid
      for update of j${wait ? '' : ' skip locked'}
 ),
 ended as (
