@@ -1,0 +1,76 @@
+import { RatchetError } from './ratchet-error.js';
+import { showValue } from './show-value.js';
+
+/** An option of `enqueue` or `enqueueMany` that cannot be right. */
+export class InvalidEnqueueOptionError extends RatchetError {
+  override readonly code = 'INVALID_ENQUEUE_OPTION';
+
+  constructor(
+    readonly jobName: string,
+    /** The path of the option: `backoff.delay`. */
+    readonly option: string,
+    readonly value: unknown,
+    readonly allowed: string,
+  ) {
+    super(
+      `INVALID_ENQUEUE_OPTION: ${showValue(jobName)}: ${option}: ${showValue(value)} is wrong; allowed: ${allowed}`,
+    );
+  }
+}
+
+/** A live job holds the business key. The caller's transaction stays usable. */
+export class BusinessKeyHeldError extends RatchetError {
+  override readonly code = 'BUSINESS_KEY_HELD';
+
+  constructor(
+    readonly businessKey: string,
+    /** The job that holds the key; `undefined` when it ended meanwhile, or is not visible to this transaction. */
+    readonly holder: string | undefined,
+    /** The holder is running, so that `onConflict: 'replace'` left it alone. */
+    readonly running = false,
+  ) {
+    super(
+      `BUSINESS_KEY_HELD: businessKey: ${showValue(businessKey, 200)} is held by ${holder === undefined ? 'another live job' : `job ${holder}`}` +
+        (running
+          ? ", which is running and is not replaced; cancel it first, or enqueue again when it has ended"
+          : "; wait until it has ended, or set onConflict to 'return' or 'replace'"),
+    );
+  }
+}
+
+/** The database made this transaction give way to another one (serialization failure, deadlock). */
+export class EnqueueConflictError extends RatchetError {
+  override readonly code = 'ENQUEUE_CONFLICT';
+  override readonly retryable = true;
+
+  constructor(options: { cause: unknown }) {
+    super(
+      'ENQUEUE_CONFLICT: enqueue: the database made it give way to another transaction (40001 or 40P01); ' +
+        'roll the transaction back and run all of it again',
+      options,
+    );
+  }
+}
+
+/** What was given as `transaction` is not inside one. */
+export class TransactionNotActiveError extends RatchetError {
+  override readonly code = 'TRANSACTION_NOT_ACTIVE';
+
+  constructor(what: string) {
+    super(
+      `TRANSACTION_NOT_ACTIVE: enqueue.transaction: the ${what} has no active transaction; ` +
+        'give the manager that dataSource.transaction() hands to its callback, or leave the option out',
+    );
+  }
+}
+
+/** There is no such job (any more). */
+export class JobNotFoundError extends RatchetError {
+  override readonly code = 'JOB_NOT_FOUND';
+
+  constructor(readonly jobId: string) {
+    super(
+      `JOB_NOT_FOUND: ${showValue(jobId)} is no job: it was never committed, or retention has removed it`,
+    );
+  }
+}

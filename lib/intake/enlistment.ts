@@ -1,0 +1,100 @@
+import {
+  ForeignTransactionError,
+  TransactionNotActiveError,
+  TransactionReleasedError,
+} from '../errors/enqueue-errors.js';
+import { type StoreTransaction } from '../store/job-store.js';
+import {
+  dataSourceOf,
+  type DataSourceShape,
+  isEntityManager,
+  isQueryRunner,
+  type QueryRunnerShape,
+} from './typeorm-shapes.js';
+
+/** The caller's open transaction, ready to be written into. */
+export interface Enlisted {
+  readonly runner: QueryRunnerShape;
+  readonly transaction: StoreTransaction;
+}
+
+export interface EnlistmentOptions {
+  /** The DataSource that Ratchet's own tables are reached by, if it shares the app's. */
+  readonly dataSource: object | undefined;
+  /** The module option `transaction`: the ambient transaction of @Transactional users. */
+  readonly ambient: (() => unknown) | undefined;
+  /** Whether a transaction reaches the store's own tables; it must not fail the transaction. */
+  readonly reaches: (transaction: StoreTransaction) => Promise<boolean>;
+}
+
+/**
+ * Finds the caller's transaction: the EntityManager or QueryRunner that was given, or what the module option returns.
+ * TypeORM 0.3 and 1.x alike, by shape.
+ *
+ * It never begins, ends or marks a transaction: it is the caller's.
+ */
+export class Enlistment {
+  readonly #reaching = new WeakMap<DataSourceShape, boolean>();
+
+  constructor(private readonly options: EnlistmentOptions) {}
+
+  /**
+   * The transaction to join, or `undefined` for none.
+   *
+   * @param given - the `transaction` option of the call.
+   * @throws TransactionNotActiveError when `given` is no manager or runner inside a transaction. A manager of the module
+   *   option outside a transaction counts as none.
+   * @throws TransactionReleasedError when the runner has been released.
+   * @throws ForeignTransactionError when the transaction's database is not Ratchet's.
+   */
+  async find(given: unknown): Promise<Enlisted | undefined> {
+    const candidate = given ?? this.options.ambient?.();
+    if (candidate === undefined || candidate === null) return undefined;
+    const runner = runnerOf(candidate);
+    if (!runner?.isTransactionActive) {
+      if (given === undefined || given === null) return undefined;
+      throw new TransactionNotActiveError(describe(candidate));
+    }
+    if (runner.isReleased) throw new TransactionReleasedError();
+    const transaction = transactionOf(runner);
+    await this.#requireReach(runner, transaction);
+    return { runner, transaction };
+  }
+
+  async #requireReach(runner: QueryRunnerShape, transaction: StoreTransaction): Promise<void> {
+    const source = dataSourceOf(runner);
+    if (source === this.options.dataSource || !source) return;
+    let reaches = this.#reaching.get(source);
+    if (reaches === undefined) {
+      reaches = source.options.type === 'postgres' && (await this.options.reaches(transaction));
+      this.#reaching.set(source, reaches);
+    }
+    if (!reaches) throw new ForeignTransactionError(nameOf(source));
+  }
+}
+
+function runnerOf(candidate: unknown): QueryRunnerShape | undefined {
+  if (isQueryRunner(candidate)) return candidate;
+  return isEntityManager(candidate) ? candidate.queryRunner : undefined;
+}
+
+function transactionOf(runner: QueryRunnerShape): StoreTransaction {
+  return {
+    // Structured: otherwise UPDATE and DELETE … RETURNING answer with [rows, count].
+    async query(text, parameters) {
+      const { records } = await runner.query(text, [...parameters], true);
+      return records ?? [];
+    },
+  };
+}
+
+function describe(candidate: unknown): string {
+  if (typeof candidate !== 'object' || candidate === null) return typeof candidate;
+  return isEntityManager(candidate) ? 'EntityManager' : candidate.constructor.name;
+}
+
+function nameOf({ options }: DataSourceShape): string {
+  return typeof options.database === 'string'
+    ? `${options.type} database "${options.database}"`
+    : `${options.type} database`;
+}

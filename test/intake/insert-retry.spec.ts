@@ -1,0 +1,65 @@
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { InsertRetry } from '../../lib/intake/insert-retry.js';
+import { type Inserted } from '../../lib/store/job-store.js';
+import { fault, HeldStore, newJob } from './support.js';
+
+describe('InsertRetry', () => {
+  let store: HeldStore;
+  let inserts: InsertRetry;
+
+  beforeEach(() => {
+    store = new HeldStore();
+    inserts = new InsertRetry(store);
+  });
+
+  it.each(['rolled_back', 'unavailable'] as const)('sends again what was %s', async (kind) => {
+    let failures = 2;
+    store.judge = () => (failures-- > 0 ? { error: fault(kind) } : undefined);
+    const job = newJob();
+    await expect(inserts.insert([job])).resolves.toEqual([{ outcome: 'created', id: job.id }]);
+    expect(store.calls).toHaveLength(3);
+  });
+
+  it('gives up after a few attempts, with the last error', async () => {
+    store.judge = () => ({ error: fault('unavailable') });
+    await expect(inserts.insert([newJob()])).rejects.toMatchObject({ kind: 'unavailable' });
+    expect(store.calls.length).toBeGreaterThan(2);
+    expect(store.calls.length).toBeLessThan(10);
+  });
+
+  it.each(['bad_row', 'fatal'] as const)('does not send again what is %s', async (kind) => {
+    store.judge = () => ({ error: fault(kind) });
+    await expect(inserts.insert([newJob()])).rejects.toMatchObject({ kind });
+    expect(store.calls).toHaveLength(1);
+  });
+
+  it('finds by id what was committed although the reply was lost, and doubles nothing', async () => {
+    store.judge = () => (store.calls.length === 1 ? { error: fault('unknown'), committed: true } : undefined);
+    const jobs = [newJob(), newJob()];
+    const inserted = await inserts.insert(jobs);
+    expect(inserted).toEqual(jobs.map(({ id }) => ({ outcome: 'created', id })));
+    expect(store.calls).toHaveLength(1);
+  });
+
+  it('inserts again what was not committed when the reply was lost', async () => {
+    store.judge = () =>
+      store.calls.length === 1 ? { error: fault('unknown'), committed: false } : undefined;
+    const jobs = [newJob(), newJob()];
+    await expect(inserts.insert(jobs)).resolves.toEqual(jobs.map(({ id }) => ({ outcome: 'created', id })));
+    expect(store.calls).toHaveLength(2);
+    expect(store.rows.size).toBe(2);
+  });
+
+  it.each<(id: string) => Inserted>([
+    (id) => ({ outcome: 'existing', id }),
+    (id) => ({ outcome: 'held', holder: id, running: false }),
+  ])('knows its own key again when the lost attempt commits after the look', async (answer) => {
+    const job = newJob({ businessKey: 'k' });
+    let calls = 0;
+    const racing = new InsertRetry({
+      get: () => Promise.resolve(undefined),
+      insert: () => (calls++ === 0 ? Promise.reject(fault('unknown')) : Promise.resolve([answer(job.id)])),
+    });
+    await expect(racing.insert([job])).resolves.toEqual([{ outcome: 'created', id: job.id }]);
+  });
+});
