@@ -1,7 +1,12 @@
-import { type ClaimedJob, type LateOutcome, type ProgressReport, type Settlement } from '../store/job-store.js';
+import { type AbortKind } from '../errors/execution-errors.js';
+import {
+  type ClaimedJob,
+  type LateOutcome,
+  type ProgressReport,
+  type Settlement,
+} from '../store/job-store.js';
 
-/** Why an execution's signal was aborted. */
-export type AbortKind = 'timeout' | 'canceled' | 'shutdown' | 'lost';
+export { type AbortKind };
 
 /** An execution under way: made by `Executor.start`, owned by the exchange loop. */
 export interface RunningExecution {

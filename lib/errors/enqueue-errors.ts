@@ -32,7 +32,7 @@ export class BusinessKeyHeldError extends RatchetError {
     super(
       `BUSINESS_KEY_HELD: businessKey: ${showValue(businessKey, 200)} is held by ${holder === undefined ? 'another live job' : `job ${holder}`}` +
         (running
-          ? ", which is running and is not replaced; cancel it first, or enqueue again when it has ended"
+          ? ', which is running and is not replaced; cancel it first, or enqueue again when it has ended'
           : "; wait until it has ended, or set onConflict to 'return' or 'replace'"),
     );
   }

@@ -1,7 +1,7 @@
 /** Bounds of the texts and numbers that a job carries. Beyond them is a mistake, and an index row has room for no more. */
 export const JOB_LIMITS = Object.freeze({
   nameLength: 200,
-  laneLength: 64,
+  laneLength: 100,
   keyLength: 200,
   tags: 20,
   tagLength: 100,
