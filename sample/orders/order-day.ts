@@ -25,7 +25,9 @@ export class OrderDay {
   /** Each step finds out from the database what is left to do, so a start after a kill just goes on. */
   async run(stop: AbortSignal): Promise<void> {
     const { orders, created } = await this.orderImport.run();
-    this.terminal.line(`${orders} orders in the file, ${created} of them new. One job each builds its invoice.`);
+    this.terminal.line(
+      `${orders} orders in the file, ${created} of them new. One job each builds its invoice.`,
+    );
     if ((await this.reader.jobs()).every((job) => job.status === 'succeeded')) {
       this.terminal.line('Everything is already done. To start over: npm start -- --reset');
       return;

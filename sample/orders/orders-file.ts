@@ -15,5 +15,10 @@ export async function readOrders(file: URL): Promise<OrderRow[]> {
 
 function splitLine(line: string): string[] {
   const fields = line.match(/("(?:[^"]|"")*"|[^,]*)(?:,|$)/g) ?? [];
-  return fields.map((field) => field.replace(/,$/, '').replace(/^"(.*)"$/, '$1').replaceAll('""', '"'));
+  return fields.map((field) =>
+    field
+      .replace(/,$/, '')
+      .replace(/^"(.*)"$/, '$1')
+      .replaceAll('""', '"'),
+  );
 }

@@ -28,11 +28,14 @@ export class Progress {
     for (const job of jobs) {
       if (job.failures > (this.#failuresShown.get(job.id) ?? 0)) {
         const then = job.status === 'failed' ? 'dead letter' : 'again soon';
-        this.terminal.line(`  order ${job.orderNumber}, failure ${job.failures}: ${job.error ?? ''} (${then})`);
+        this.terminal.line(
+          `  order ${job.orderNumber}, failure ${job.failures}: ${job.error ?? ''} (${then})`,
+        );
       }
       this.#failuresShown.set(job.id, job.failures);
     }
-    const count = (status: InvoiceJob['status']): number => jobs.filter((job) => job.status === status).length;
+    const count = (status: InvoiceJob['status']): number =>
+      jobs.filter((job) => job.status === status).length;
     const done = count('succeeded');
     this.terminal.status(
       `  ${bar(done / jobs.length)} ${done} of ${jobs.length} invoices, ${count('running')} running, ${count('failed')} failed`,
