@@ -71,12 +71,16 @@ async function explain(
     },
     0,
   );
-  const literals = values.map((value) => {
-    if (value === null || value === undefined) return 'null';
-    if (Array.isArray(value))
-      return `'{${value.map((v: unknown) => (v === null ? 'null' : String(v))).join(',')}}'`;
-    return `'${String(value)}'`;
-  });
+  const literal = (value: string | number | boolean | null): string => (value === null ? 'null' : `${value}`);
+  const literals = (
+    values as (string | number | boolean | null | (string | number | boolean | null)[])[]
+  ).map((value) =>
+    Array.isArray(value)
+      ? `'{${value.map(literal).join(',')}}'`
+      : value === null
+        ? 'null'
+        : `'${literal(value)}'`,
+  );
   await client.query('begin');
   const { name } = exchangeStatement(SCHEMA, false);
   const { rows } = await client.query<{ 'QUERY PLAN': { Plan: Plan }[] }>(
