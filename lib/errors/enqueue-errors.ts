@@ -38,15 +38,18 @@ export class BusinessKeyHeldError extends RatchetError {
   }
 }
 
-/** The database made this transaction give way to another one (serialization failure, deadlock). */
+/**
+ * Another transaction stood in the way: a serialization failure, a deadlock, or (outside a transaction of yours) a key that an
+ * open transaction holds for longer than the lock timeout.
+ */
 export class EnqueueConflictError extends RatchetError {
   override readonly code = 'ENQUEUE_CONFLICT';
   override readonly retryable = true;
 
   constructor(options: { cause: unknown }) {
     super(
-      'ENQUEUE_CONFLICT: enqueue: the database made it give way to another transaction (40001 or 40P01); ' +
-        'roll the transaction back and run all of it again',
+      'ENQUEUE_CONFLICT: enqueue: another transaction stood in the way (40001, 40P01, or a key that it holds uncommitted); ' +
+        'try again, and inside a transaction roll it back and run all of it again',
       options,
     );
   }

@@ -50,3 +50,17 @@ export class EnqueueInDoubtError extends RatchetError {
     );
   }
 }
+
+/** Only a job in the dead letter can be redriven. */
+export class JobNotFailedError extends RatchetError {
+  override readonly code = 'JOB_NOT_FAILED';
+
+  constructor(
+    readonly jobId: string,
+    readonly status: string,
+  ) {
+    super(
+      `JOB_NOT_FAILED: redrive: job ${jobId} is ${status}; only a failed job, which rests in the dead letter, can be redriven`,
+    );
+  }
+}

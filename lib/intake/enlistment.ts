@@ -1,8 +1,5 @@
-import {
-  ForeignTransactionError,
-  TransactionNotActiveError,
-  TransactionReleasedError,
-} from '../errors/enqueue-errors.js';
+import { TransactionNotActiveError } from '../errors/enqueue-errors.js';
+import { ForeignTransactionError, TransactionReleasedError } from '../errors/intake-errors.js';
 import { type StoreTransaction } from '../store/job-store.js';
 import {
   dataSourceOf,
@@ -34,7 +31,8 @@ export interface EnlistmentOptions {
  * It never begins, ends or marks a transaction: it is the caller's.
  */
 export class Enlistment {
-  readonly #reaching = new WeakMap<DataSourceShape, boolean>();
+  /** Further DataSources whose transactions were found to reach Ratchet's tables. */
+  readonly #reaching = new WeakSet<DataSourceShape>();
 
   constructor(private readonly options: EnlistmentOptions) {}
 
@@ -64,12 +62,11 @@ export class Enlistment {
   async #requireReach(runner: QueryRunnerShape, transaction: StoreTransaction): Promise<void> {
     const source = dataSourceOf(runner);
     if (source === this.options.dataSource || !source) return;
-    let reaches = this.#reaching.get(source);
-    if (reaches === undefined) {
-      reaches = source.options.type === 'postgres' && (await this.options.reaches(transaction));
-      this.#reaching.set(source, reaches);
+    if (this.#reaching.has(source)) return;
+    if (source.options.type !== 'postgres' || !(await this.options.reaches(transaction))) {
+      throw new ForeignTransactionError(nameOf(source));
     }
-    if (!reaches) throw new ForeignTransactionError(nameOf(source));
+    this.#reaching.add(source);
   }
 }
 

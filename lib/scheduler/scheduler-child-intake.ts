@@ -1,0 +1,31 @@
+import { uuidv7 } from 'uuidv7';
+import { type Intake } from '../intake/intake.js';
+import { ChildIntake, type ParentClaim } from '../jobs/child-intake.js';
+import { type EnqueueOptions, type JobHandle } from '../jobs/enqueue-options.js';
+import { type JobDefinition } from '../jobs/job-definition.js';
+import { handleOf } from './job-handle.js';
+import { type JobMaker } from './job-maker.js';
+
+/**
+ * `ctx.enqueue`: the same checks and the same way in as `JobScheduler.enqueue`, fenced by the parent's claim. Children of one
+ * claim that are enqueued at the same moment share one insert.
+ */
+export class SchedulerChildIntake extends ChildIntake {
+  constructor(
+    private readonly intake: Pick<Intake, 'submit'>,
+    private readonly maker: JobMaker,
+  ) {
+    super();
+  }
+
+  override async enqueueChild(
+    parent: ParentClaim,
+    definition: JobDefinition,
+    payload: unknown,
+    options: EnqueueOptions,
+  ): Promise<JobHandle> {
+    const id = uuidv7();
+    const job = { ...(await this.maker.make(id, definition, payload, options)), parent };
+    return handleOf(job, await this.intake.submit(job, options.transaction));
+  }
+}
