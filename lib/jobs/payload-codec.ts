@@ -1,0 +1,127 @@
+import { describeError } from '../errors/describe-error.js';
+import { InvalidEnqueueOptionError } from '../errors/enqueue-errors.js';
+import { PayloadNotJsonError, PayloadTooLargeError, PayloadUpcastError } from '../errors/payload-errors.js';
+import { type JobDefinition } from './job-definition.js';
+import { JsonFault, JsonTooLarge, JsonWriter } from './json-writer.js';
+import { JOB_LIMITS } from './limits.js';
+import { validatePayload, validateStored } from './payload-schema.js';
+
+export { cleanText } from '../errors/clean-text.js';
+
+/**
+ * The payload as the JSON text to store: its *input* form, checked by the definition's schema when there is one. What it
+ * accepts comes back from PostgreSQL equal to what was given (`-0` as `0`; properties that are `undefined` are left out).
+ *
+ * @throws PayloadInvalidError, PayloadNotJsonError (with the path), PayloadTooLargeError
+ */
+export async function encodePayload(
+  definition: JobDefinition,
+  value: unknown,
+  maxBytes: number,
+): Promise<string> {
+  const { name, schema } = definition;
+  if (schema) await validatePayload(name, schema, value);
+  // A job without a payload: JSON has no undefined.
+  if (value === undefined) return 'null';
+  const writer = new JsonWriter(schema ? 'schema' : 'strict', 'payload', maxBytes);
+  const text = refusing(name, maxBytes, () => writer.write(value));
+  // What is checked at the run is the JSON form: a schema that only takes the original would fail every execution.
+  if (schema && writer.changed) await validateStored(name, schema, JSON.parse(text), STORED_HINT);
+  return text;
+}
+
+const STORED_HINT =
+  ' (in the JSON form in which it is stored, though not as it was given; let the schema take that form: z.coerce.date() for a Date)';
+
+/**
+ * What the handler receives: the schema's *output* for the stored payload, after the definition's `upcast` when an older
+ * version stored it.
+ *
+ * @throws PayloadInvalidError, PayloadUpcastError
+ */
+export async function decodePayload(
+  definition: JobDefinition,
+  stored: unknown,
+  version: number,
+): Promise<unknown> {
+  const { name, schema } = definition;
+  const current = version < definition.version ? await upcast(definition, stored, version) : stored;
+  return schema ? validateStored(name, schema, current) : current;
+}
+
+async function upcast(definition: JobDefinition, stored: unknown, fromVersion: number): Promise<unknown> {
+  if (!definition.upcast) return stored;
+  try {
+    return await definition.upcast(stored, fromVersion);
+  } catch (error) {
+    const { message } = describeError(error);
+    throw new PayloadUpcastError(definition.name, fromVersion, definition.version, message, { cause: error });
+  }
+}
+
+/**
+ * The `metadata` option as JSON text; `undefined` for none.
+ *
+ * @throws InvalidEnqueueOptionError
+ */
+export function encodeMetadata(jobName: string, value: unknown): string | undefined {
+  if (value === undefined) return undefined;
+  try {
+    return new JsonWriter('strict', 'metadata', JOB_LIMITS.metadataBytes).write(value);
+  } catch (error) {
+    if (error instanceof JsonTooLarge) {
+      throw new InvalidEnqueueOptionError(
+        jobName,
+        'metadata',
+        value,
+        `at most ${JOB_LIMITS.metadataBytes} bytes of JSON`,
+      );
+    }
+    if (!(error instanceof JsonFault)) throw error;
+    throw new InvalidEnqueueOptionError(jobName, 'metadata', value, `JSON, but ${error.message}`);
+  }
+}
+
+/** JSON text that a database takes, whatever the value was, and what had to be given up for it. */
+export interface CleanJson {
+  readonly text: string;
+  /** Says that the value was replaced, and why; for a warning. */
+  readonly replaced?: string;
+}
+
+/**
+ * A handler's result as JSON text; `undefined` for none. Never throws: a job that is done must not fail because of what it
+ * returned. NUL is removed, broken surrogates become U+FFFD, a bigint its digits, a `Map` its entries, a cycle
+ * `"[circular]"`; what is too large becomes a small marker object.
+ */
+export function encodeResult(value: unknown, maxBytes: number): CleanJson | undefined {
+  return value === undefined ? undefined : clean('result', value, maxBytes);
+}
+
+/** A `ctx.progress()` value as JSON text, cleaned as results are. Never throws. */
+export function encodeProgress(value: unknown): CleanJson {
+  return clean('progress', value, JOB_LIMITS.progressBytes);
+}
+
+function clean(what: string, value: unknown, maxBytes: number): CleanJson {
+  try {
+    return { text: new JsonWriter('clean', what, maxBytes).write(value) };
+  } catch (error) {
+    const replaced =
+      error instanceof JsonTooLarge
+        ? `larger than ${maxBytes} bytes`
+        : `not readable: ${describeError(error).message}`;
+    const marker = { ratchet: `the ${what} was not kept`, reason: replaced.slice(0, 300) };
+    return { text: new JsonWriter('clean', what, Number.POSITIVE_INFINITY).write(marker), replaced };
+  }
+}
+
+function refusing(jobName: string, maxBytes: number, write: () => string): string {
+  try {
+    return write();
+  } catch (error) {
+    if (error instanceof JsonTooLarge) throw new PayloadTooLargeError(jobName, maxBytes);
+    if (!(error instanceof JsonFault)) throw error;
+    throw new PayloadNotJsonError(jobName, error.path, error.problem, { cause: error.cause });
+  }
+}

@@ -1,0 +1,63 @@
+import { type StandardSchemaV1 } from '@standard-schema/spec';
+import { describeError } from '../errors/describe-error.js';
+import { PayloadInvalidError, type PayloadIssue } from '../errors/payload-errors.js';
+import { pathText } from './json-writer.js';
+
+/**
+ * The schema's output for a value.
+ *
+ * @throws PayloadInvalidError with the path and the message of each issue; also when the schema itself throws.
+ */
+export async function validatePayload(
+  jobName: string,
+  schema: StandardSchemaV1,
+  value: unknown,
+  hint?: string,
+): Promise<unknown> {
+  return outputOf(jobName, await ask(jobName, schema, value), hint);
+}
+
+/** The output for what was stored. JSON has no `undefined`: a payload that was left out is stored as `null`. */
+export async function validateStored(
+  jobName: string,
+  schema: StandardSchemaV1,
+  stored: unknown,
+  hint?: string,
+): Promise<unknown> {
+  const result = await ask(jobName, schema, stored);
+  if (stored === null && result.issues !== undefined) {
+    const absent = await ask(jobName, schema, undefined);
+    if (absent.issues === undefined) return absent.value;
+  }
+  return outputOf(jobName, result, hint);
+}
+
+function outputOf(jobName: string, result: StandardSchemaV1.Result<unknown>, hint?: string): unknown {
+  if (result.issues === undefined) return result.value;
+  throw new PayloadInvalidError(jobName, result.issues.map(toIssue), hint);
+}
+
+async function ask(
+  jobName: string,
+  schema: StandardSchemaV1,
+  value: unknown,
+): Promise<StandardSchemaV1.Result<unknown>> {
+  try {
+    return await schema['~standard'].validate(value);
+  } catch (error) {
+    const { message } = describeError(error);
+    throw new PayloadInvalidError(
+      jobName,
+      [{ path: 'payload', message: `the schema threw: ${message}` }],
+      '',
+      {
+        cause: error,
+      },
+    );
+  }
+}
+
+function toIssue({ message, path = [] }: StandardSchemaV1.Issue): PayloadIssue {
+  const keys = path.map((part) => (typeof part === 'object' ? part.key : part));
+  return { path: pathText('payload', keys), message };
+}
