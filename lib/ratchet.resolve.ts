@@ -1,0 +1,175 @@
+import { type EntityManager } from 'typeorm';
+import { type EngineSettings } from './engine/engine-settings.js';
+import { InvalidOptionError, type OptionProblem } from './errors/boot-errors.js';
+import { showValue } from './errors/show-value.js';
+import { resolveBackoff } from './jobs/backoff.js';
+import { JOB_LIMITS, textFault } from './jobs/limits.js';
+import { type DatabaseChoice, readDatabase } from './ratchet.database-choice.js';
+import { DEFAULTS } from './ratchet.defaults.js';
+import { OptionReader, isPlainObject } from './ratchet.option-reader.js';
+import { type RatchetOptions } from './ratchet.options.js';
+
+/** The options with every default filled in: milliseconds, nothing undefined that has a default. */
+export interface ResolvedOptions {
+  readonly engine: EngineSettings;
+  readonly database: DatabaseChoice;
+  /** Undefined: the node makes up its own. */
+  readonly nodeId: string | undefined;
+  readonly schema: string;
+  readonly migrations: 'auto' | 'check' | 'off';
+  readonly idempotencyExpiryMs: number;
+  readonly pool: { readonly exchange: number; readonly client: number };
+  readonly startup: { readonly onDatabaseDown: 'wait' | 'fail'; readonly timeoutMs: number };
+  readonly transaction: (() => EntityManager | undefined) | undefined;
+}
+
+/** Given beside the options because the providers must be known before a factory of options has run. */
+const EXTRAS = new Set([
+  'isGlobal',
+  'imports',
+  'extraProviders',
+  'coordinator',
+  'jobStore',
+  'lockStore',
+  'nodeIdentity',
+  'retryPolicy',
+  'clock',
+]);
+
+/**
+ * Checks the options and fills in the defaults: the one place where that happens, for `forRoot` and `forRootAsync` alike.
+ *
+ * @throws InvalidOptionError with everything that is wrong.
+ */
+export function resolveOptions(raw: RatchetOptions): ResolvedOptions {
+  const problems: OptionProblem[] = [];
+  if (!isPlainObject(raw)) {
+    throw new InvalidOptionError([
+      { option: 'options', problem: 'there are none; give at least a database' },
+    ]);
+  }
+  const reader = new OptionReader(raw, problems);
+  const resolved = read(reader);
+  reader.finish((key) =>
+    EXTRAS.has(key)
+      ? 'a factory of options comes too late for it; give it beside useFactory, useClass or useExisting'
+      : undefined,
+  );
+  if (problems.length > 0) throw new InvalidOptionError(problems);
+  return resolved;
+}
+
+function read(reader: OptionReader): ResolvedOptions {
+  const worker = reader.flag('worker', DEFAULTS.worker);
+  return {
+    engine: readEngine(reader, worker),
+    database: readDatabase(reader),
+    nodeId: reader.text(
+      'nodeId',
+      (value) => /^[^\p{Cc}\p{Cs}]{1,64}$/u.test(value),
+      'a text of 1 to 64 characters without control characters',
+    ),
+    schema:
+      reader.text(
+        'schema',
+        (value) => /^[a-z_][a-z0-9_]{0,47}$/.test(value) && !/^(pg_.*|information_schema)$/.test(value),
+        'a PostgreSQL schema name of at most 48 of a-z, 0-9 and _, that does not begin with a digit or pg_',
+      ) ?? DEFAULTS.schema,
+    migrations: reader.oneOf('migrations', ['auto', 'check', 'off'], DEFAULTS.migrations),
+    idempotencyExpiryMs: reader.duration('idempotencyExpiry', DEFAULTS.idempotencyExpiry, '1s'),
+    pool: readPool(reader.section('pool'), worker),
+    startup: readStartup(reader.section('startup')),
+    transaction: readTransaction(reader),
+  };
+}
+
+function readEngine(reader: OptionReader, worker: boolean): EngineSettings {
+  const concurrency = reader.whole('concurrency', DEFAULTS.concurrency, 1, 10_000);
+  return {
+    worker,
+    concurrency,
+    lanes: readLanes(reader.section('lanes'), reader, concurrency),
+    maxRetries: reader.whole('maxRetries', DEFAULTS.maxRetries, 0, JOB_LIMITS.maxRetries),
+    backoff: reader.resolved('backoff', DEFAULTS.backoff, resolveBackoff),
+    priorityBoostMs: readBoost(reader),
+    pollIntervalMs: reader.duration('pollInterval', DEFAULTS.pollInterval, '100ms', '1h'),
+    maxCrashRedeliveries: reader.whole('maxCrashRedeliveries', DEFAULTS.maxCrashRedeliveries, 0, 1_000),
+    drainTimeoutMs: reader.duration('drainTimeout', DEFAULTS.drainTimeout, 0, '1d'),
+    limits: readLimits(reader.section('limits')),
+    retention: readRetention(reader.section('retention')),
+  };
+}
+
+function readLanes(
+  lanes: OptionReader,
+  options: OptionReader,
+  concurrency: number,
+): ReadonlyMap<string, { readonly concurrency: number }> {
+  const read = new Map<string, { readonly concurrency: number }>();
+  for (const name of lanes.keys()) {
+    const lane = lanes.section(name);
+    const fault = textFault(name, JOB_LIMITS.laneLength);
+    if (fault) options.refuse('lanes', `${showValue(name)} is no name of a lane; allowed: ${fault}`);
+    if (name === 'default' && options.has('concurrency') && lane.has('concurrency')) {
+      lane.refuse('concurrency', 'is given twice, here and as the top-level concurrency; give one of them');
+    }
+    read.set(name, { concurrency: lane.whole('concurrency', concurrency, 1, 10_000) });
+    lane.finish();
+  }
+  return read;
+}
+
+/** `0` is off; a boost of some milliseconds would only be a slow way to say "oldest first". */
+function readBoost(reader: OptionReader): number {
+  const ms = reader.duration('priorityBoost', DEFAULTS.priorityBoost);
+  if (ms > 0 && ms < 1_000) reader.wrong('priorityBoost', '0 (off), or at least 1s');
+  return ms;
+}
+
+function readLimits(limits: OptionReader): EngineSettings['limits'] {
+  const read = {
+    payloadBytes: limits.whole('payloadBytes', DEFAULTS.limits.payloadBytes, 100, 100_000_000),
+    // One exchange carries at most 1 MB of results.
+    resultBytes: limits.whole('resultBytes', DEFAULTS.limits.resultBytes, 100, 1_000_000),
+    errorBytes: limits.whole('errorBytes', DEFAULTS.limits.errorBytes, 100, 1_000_000),
+  };
+  limits.finish();
+  return read;
+}
+
+function readRetention(retention: OptionReader): EngineSettings['retention'] {
+  const read = {
+    historyMs: retention.duration('history', DEFAULTS.retention.history, '1h'),
+    executionsMs: retention.duration('executions', DEFAULTS.retention.executions, '1h'),
+    deadLetterMs: retention.duration('deadLetter', DEFAULTS.retention.deadLetter, '1h'),
+  };
+  retention.finish();
+  return read;
+}
+
+function readPool(pool: OptionReader, worker: boolean): ResolvedOptions['pool'] {
+  const read = {
+    exchange: pool.whole('exchange', DEFAULTS.pool.exchange, 1, 50),
+    client: pool.whole('client', worker ? DEFAULTS.pool.client : DEFAULTS.pool.clientWithoutWorker, 1, 200),
+  };
+  pool.finish();
+  return read;
+}
+
+function readStartup(startup: OptionReader): ResolvedOptions['startup'] {
+  const read = {
+    onDatabaseDown: startup.oneOf('onDatabaseDown', ['wait', 'fail'], DEFAULTS.startup.onDatabaseDown),
+    timeoutMs: startup.duration('timeout', DEFAULTS.startup.timeout, 0, '1d'),
+  };
+  startup.finish();
+  return read;
+}
+
+function readTransaction(reader: OptionReader): ResolvedOptions['transaction'] {
+  const value = reader.peek('transaction');
+  if (value === undefined) return undefined;
+  if (typeof value !== 'function') {
+    reader.wrong('transaction', 'a function that returns the EntityManager of the transaction under way');
+  }
+  return value as ResolvedOptions['transaction'];
+}

@@ -1,0 +1,252 @@
+import { describe, expect, it } from '@jest/globals';
+import { DataSource } from 'typeorm';
+import { type InvalidOptionError } from '../../lib/errors/boot-errors.js';
+import { type RatchetOptions } from '../../lib/ratchet.options.js';
+import { type ResolvedOptions, resolveOptions } from '../../lib/ratchet.resolve.js';
+
+const DATABASE = { dataSource: 'default' };
+
+function resolve(options: object): ResolvedOptions {
+  return resolveOptions({ ...DATABASE, ...options });
+}
+
+function problems(options: unknown): string[] {
+  try {
+    resolveOptions(options as RatchetOptions);
+  } catch (error) {
+    expect(error).toMatchObject({ code: 'INVALID_OPTION' });
+    return (error as InvalidOptionError).problems.map(({ option, problem }) => `${option}: ${problem}`);
+  }
+  return [];
+}
+
+function problemsWith(options: object): string[] {
+  return problems({ ...DATABASE, ...options });
+}
+
+describe('resolveOptions', () => {
+  it('fills in the documented defaults, in milliseconds', () => {
+    expect(resolve({})).toEqual({
+      engine: {
+        worker: true,
+        concurrency: 10,
+        lanes: new Map(),
+        maxRetries: 3,
+        backoff: { type: 'exponential', delayMs: 1_000, maxDelayMs: 3_600_000, jitter: 0.2 },
+        priorityBoostMs: 900_000,
+        pollIntervalMs: 2_000,
+        maxCrashRedeliveries: 3,
+        drainTimeoutMs: 25_000,
+        limits: { payloadBytes: 1_000_000, resultBytes: 256_000, errorBytes: 16_000 },
+        retention: { historyMs: 604_800_000, executionsMs: 2_592_000_000, deadLetterMs: 2_592_000_000 },
+      },
+      database: { kind: 'dataSource', dataSource: 'default' },
+      nodeId: undefined,
+      schema: 'ratchet',
+      migrations: 'auto',
+      idempotencyExpiryMs: 86_400_000,
+      pool: { exchange: 1, client: 4 },
+      startup: { onDatabaseDown: 'wait', timeoutMs: 60_000 },
+      transaction: undefined,
+    });
+  });
+
+  it('takes what is given, and treats undefined as not given', () => {
+    const transaction = () => undefined;
+    const resolved = resolve({
+      worker: false,
+      nodeId: 'pod-0',
+      schema: 'jobs_2',
+      concurrency: 3,
+      lanes: { mail: { concurrency: 2 }, video: {} },
+      backoff: { type: 'fixed', delay: '5s' },
+      priorityBoost: 0,
+      drainTimeout: undefined,
+      retention: { history: '1d' },
+      startup: { onDatabaseDown: 'fail' },
+      transaction,
+    });
+    expect(resolved).toMatchObject({
+      nodeId: 'pod-0',
+      schema: 'jobs_2',
+      pool: { client: 2 },
+      startup: { onDatabaseDown: 'fail', timeoutMs: 60_000 },
+      transaction,
+      engine: {
+        worker: false,
+        priorityBoostMs: 0,
+        drainTimeoutMs: 25_000,
+        backoff: { type: 'fixed', delayMs: 5_000 },
+        retention: { historyMs: 86_400_000, executionsMs: 2_592_000_000 },
+      },
+    });
+    expect([...resolved.engine.lanes]).toEqual([
+      ['mail', { concurrency: 2 }],
+      ['video', { concurrency: 3 }],
+    ]);
+  });
+
+  it('says everything that is wrong at once, with key, value and what is allowed', () => {
+    const found = problemsWith({
+      concurrency: -1,
+      pollInterval: '2 seconds',
+      migrations: 'yes',
+      worker: 'no',
+      schema: 'Ratchet; drop table x',
+      nodeId: 'x'.repeat(65),
+      backoff: { jitter: 2 },
+      limits: { payloadBytes: 1.5 },
+      pool: { exchange: 0 },
+      transaction: {},
+    });
+    expect(found).toEqual([
+      'worker: "no" is wrong; allowed: true or false',
+      'concurrency: -1 is wrong; allowed: a whole number from 1 to 10000',
+      'backoff.jitter: 2 is wrong; allowed: a number from 0 to 1',
+      expect.stringMatching(
+        /^pollInterval: "2 seconds" is wrong; allowed: milliseconds or a text like .*at least 100ms, at most 1h$/,
+      ),
+      'limits.payloadBytes: 1.5 is wrong; allowed: a whole number from 100 to 100000000',
+      expect.stringMatching(/^nodeId: "x{65}" is wrong; allowed: a text of 1 to 64 characters/),
+      expect.stringMatching(/^schema: "Ratchet; drop table x" is wrong/),
+      "migrations: \"yes\" is wrong; allowed: 'auto', 'check', 'off'",
+      'pool.exchange: 0 is wrong; allowed: a whole number from 1 to 50',
+      expect.stringMatching(/^transaction: \{\} is wrong/),
+    ]);
+  });
+
+  it('puts every problem into the message', () => {
+    expect(() => resolve({ concurrency: 0, maxRetries: -1 })).toThrow(/concurrency: 0 .*\n.*maxRetries: -1/);
+  });
+
+  it.each([
+    [{ concurency: 5 }, 'concurency: there is no such option; did you mean concurrency?'],
+    [{ retention: { histori: '1d' } }, 'retention.histori: there is no such option; did you mean history?'],
+    [
+      { lanes: { mail: { concurrencyy: 1 } } },
+      'lanes.mail.concurrencyy: there is no such option; did you mean concurrency?',
+    ],
+    [{ pool: { xyz: 1 } }, 'pool.xyz: there is no such option; allowed: client, exchange'],
+    [{ backoff: { dealy: '1s' } }, "backoff.dealy: '1s' is wrong; allowed: type, delay, maxDelay, jitter"],
+  ])('refuses the unknown key of %j', (options, problem) => {
+    const [found] = problemsWith(options);
+    expect(found?.replace('"1s"', "'1s'")).toBe(problem);
+  });
+
+  it('says that ports belong beside the factory', () => {
+    expect(problemsWith({ coordinator: class {} })).toEqual([
+      'coordinator: a factory of options comes too late for it; give it beside useFactory, useClass or useExisting',
+    ]);
+  });
+
+  it.each([
+    [{ schema: 'pg_jobs' }],
+    [{ schema: '1st' }],
+    [{ schema: 'information_schema' }],
+    [{ schema: 'x'.repeat(49) }],
+    [{ nodeId: '' }],
+    [{ nodeId: 'a\u0000b' }],
+    [{ concurrency: 1.5 }],
+    [{ concurrency: '5' }],
+    [{ concurrency: Number.NaN }],
+    [{ lanes: { '': {} } }],
+    [{ lanes: { mail: 5 } }],
+    [{ lanes: [] }],
+    [{ priorityBoost: 5 }],
+    [{ priorityBoost: -1 }],
+    [{ pollInterval: '0s' }],
+    [{ drainTimeout: 'soon' }],
+    [{ retention: { history: 0 } }],
+    [{ retention: null }],
+    [{ startup: { onDatabaseDown: 'panic' } }],
+    [{ limits: { resultBytes: 2_000_000 } }],
+  ])('refuses %j', (options) => {
+    expect(problemsWith(options)).toHaveLength(1);
+  });
+
+  it('refuses a default lane that is limited twice', () => {
+    expect(problemsWith({ concurrency: 5, lanes: { default: { concurrency: 2 } } })).toEqual([
+      'lanes.default.concurrency: is given twice, here and as the top-level concurrency; give one of them',
+    ]);
+  });
+
+  describe('the way to the database', () => {
+    it.each([
+      [{}, 'none of them is given'],
+      [{ dataSource: 'default', database: 'embedded' }, 'dataSource and database are given'],
+      [{ dataSource: 'default', connection: 'postgres://x/y' }, 'dataSource and connection are given'],
+    ])('must be exactly one: %j', (options, found) => {
+      expect(problems(options)).toEqual([`dataSource, connection, database: ${found}; give exactly one`]);
+    });
+
+    it.each([[undefined], [null], ['x'], [[]]])('refuses %j as options', (options) => {
+      expect(problems(options)).toHaveLength(1);
+    });
+
+    it('takes a name, a token or an instance as DataSource', () => {
+      const token = Symbol('orders');
+      const instance = new DataSource({ type: 'postgres' });
+      for (const dataSource of ['default', 'orders', token, DataSource, instance]) {
+        expect(resolve({ dataSource }).database).toEqual({ kind: 'dataSource', dataSource });
+      }
+      expect(problems({ dataSource: 5 })).toHaveLength(1);
+      expect(problems({ dataSource: { type: 'postgres' } })).toHaveLength(1);
+    });
+
+    it('takes a URL or its parts as connection', () => {
+      const password = () => 'secret';
+      const url = 'postgres://me@db:5433/shop';
+      const database = (connection: object | string) => resolveOptions({ connection }).database;
+      expect(database(url)).toEqual({ kind: 'connection', config: { connectionString: url } });
+      expect(database({ url, ssl: true })).toEqual({
+        kind: 'connection',
+        config: { connectionString: url, ssl: true },
+      });
+      expect(
+        database({
+          host: 'db',
+          port: 5433,
+          username: 'me',
+          password,
+          database: 'shop',
+          extra: { keepAlive: true },
+        }),
+      ).toEqual({
+        kind: 'connection',
+        config: { host: 'db', port: 5433, user: 'me', password, database: 'shop', keepAlive: true },
+      });
+    });
+
+    it('never shows a password', () => {
+      const secret = 'hunter2';
+      const found = [
+        ...problems({ connection: `mysql://me:${secret}@db/shop` }),
+        ...problems({ connection: { url: `postgre://me:${secret}@db/shop`, host: 'db' } }),
+        ...problems({ connection: { password: [secret] } }),
+        ...problems({ connection: { pasword: secret } }),
+      ];
+      expect(found).toHaveLength(5);
+      expect(found.join()).not.toContain(secret);
+    });
+
+    it('takes embedded with a folder and a port', () => {
+      expect(resolveOptions({ database: 'embedded' }).database).toEqual({
+        kind: 'embedded',
+        dataDir: '.ratchet/postgres',
+        port: undefined,
+      });
+      expect(
+        resolveOptions({ database: { embedded: { dataDir: '/data/pg', port: 5499 } } }).database,
+      ).toEqual({
+        kind: 'embedded',
+        dataDir: '/data/pg',
+        port: 5499,
+      });
+      expect(problems({ database: 'sqlite' })).toEqual([
+        'database: "sqlite" is wrong; allowed: \'embedded\', or { embedded: { dataDir, port } }',
+      ]);
+      expect(problems({ database: { embedded: { dataDir: '' } } })).toHaveLength(1);
+      expect(problems({ database: { embeded: {} } })).toHaveLength(1);
+    });
+  });
+});
