@@ -9,6 +9,8 @@ export class SampleOptions {
     readonly taxLatencyMs: number,
     /** Where the embedded PostgreSQL keeps its data. Not used with DATABASE_URL. */
     readonly dataDir: string,
+    /** The CSV file to import. */
+    readonly ordersFile: string,
     /** Where the invoices go. */
     readonly outputDir: string,
   ) {}
@@ -18,6 +20,7 @@ export const USAGE = `
 npm start                  import the orders, build an invoice for each, show what happened
 npm start -- --reset       the same, from the beginning
 npm start -- --fast        without the pauses that make it slow enough to watch
+npm start -- --orders FILE which orders to import (sample/data/orders.csv)
 npm start -- --data DIR    where the embedded PostgreSQL keeps its data (.ratchet/sample)
 npm start -- --output DIR  where the invoices go (sample/output)
 
@@ -32,11 +35,12 @@ export function readOptions(argv: readonly string[]): SampleOptions | undefined 
     options: {
       reset: { type: 'boolean', default: false },
       fast: { type: 'boolean', default: false },
+      orders: { type: 'string', default: 'sample/data/orders.csv' },
       data: { type: 'string', default: '.ratchet/sample' },
       output: { type: 'string', default: 'sample/output' },
       help: { type: 'boolean', short: 'h', default: false },
     },
   });
   if (values.help) return undefined;
-  return new SampleOptions(values.reset, values.fast ? 60 : 600, values.data, values.output);
+  return new SampleOptions(values.reset, values.fast ? 60 : 600, values.data, values.orders, values.output);
 }

@@ -2,11 +2,9 @@ import { Injectable } from '@nestjs/common';
 import { JobScheduler } from 'nestjs-ratchet';
 import { DataSource } from 'typeorm';
 import { BuildInvoice } from '../invoices/invoice.jobs.js';
+import { SampleOptions } from '../sample-options.js';
 import { Order } from './order.entity.js';
 import { readOrders } from './orders-file.js';
-
-/** The compiled sample runs from sample/dist. */
-export const ORDERS_FILE = new URL('../../data/orders.csv', import.meta.url);
 
 /** Takes the orders of the CSV file into the shop's database, and asks for an invoice for each. */
 @Injectable()
@@ -14,11 +12,12 @@ export class OrderImport {
   constructor(
     private readonly dataSource: DataSource,
     private readonly scheduler: JobScheduler,
+    private readonly options: SampleOptions,
   ) {}
 
   /** How many orders were new. Orders of an earlier start, killed or not, are left as they are. */
   async run(): Promise<{ orders: number; created: number }> {
-    const rows = await readOrders(ORDERS_FILE);
+    const rows = await readOrders(this.options.ordersFile);
     let created = 0;
     for (const row of rows) {
       // The order and its job are committed together, or not at all: a kill between the two lines loses nothing.

@@ -5,7 +5,7 @@ import { type Order } from './order.entity.js';
 export type OrderRow = Omit<Order, 'invoiceJobId'>;
 
 /** Reads the CSV file of orders. Fields may be quoted, and hold commas and doubled quotes then. */
-export async function readOrders(file: URL): Promise<OrderRow[]> {
+export async function readOrders(file: string): Promise<OrderRow[]> {
   const [, ...lines] = (await readFile(file, 'utf8')).trim().split(/\r?\n/);
   return lines.map((line) => {
     const [number = '', customer = '', country = '', orderedOn = '', items = ''] = splitLine(line);
