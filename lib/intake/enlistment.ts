@@ -90,8 +90,7 @@ function describe(candidate: unknown): string {
   return isEntityManager(candidate) ? 'EntityManager' : candidate.constructor.name;
 }
 
-function nameOf({ options }: DataSourceShape): string {
-  return typeof options.database === 'string'
-    ? `${options.type} database "${options.database}"`
-    : `${options.type} database`;
+function nameOf({ options, driver }: DataSourceShape): string {
+  const name = driver?.database;
+  return typeof name === 'string' ? `${options.type} database "${name}"` : `${options.type} database`;
 }

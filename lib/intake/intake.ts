@@ -17,9 +17,6 @@ export interface IntakeOptions {
   readonly ambient?: (() => unknown) | undefined;
 }
 
-/** When the holder of a key ends between the refusal and the look at it, the key is free: tried again so often. */
-const KEY_ATTEMPTS = 3;
-
 /**
  * The way in for every new job, whoever enqueues it: into the caller's transaction, into a gathered insert, or by a
  * statement of its own when it has a key. Tells the engine after the commit.
@@ -101,7 +98,7 @@ export class Intake {
   }
 
   async #commit(jobs: readonly NewJob[]): Promise<readonly Inserted[]> {
-    const insert = (): Promise<readonly Inserted[]> => untilKeysAreClear(() => this.#inserts.insert(jobs));
+    const insert = (): Promise<readonly Inserted[]> => this.#inserts.insert(jobs);
     const keys = keysOf(jobs);
     const inserted = await (keys.length > 0 ? this.#keyed.run(keys, insert) : insert());
     new Wakeups(created(jobs, inserted)).send(this.#messages);
@@ -109,17 +106,18 @@ export class Intake {
   }
 
   async #join(jobs: readonly NewJob[], { runner, transaction }: Enlisted): Promise<readonly Inserted[]> {
-    let startedAt = 0;
-    const insert = (): Promise<readonly Inserted[]> => {
-      startedAt = performance.now();
-      return untilKeysAreClear(() => this.#store.insert(jobs, transaction));
+    let wakeups: Wakeups | undefined;
+    const insert = async (): Promise<readonly Inserted[]> => {
+      const startedAt = performance.now();
+      // Before the insert: a caller that does not wait for us may commit right behind it.
+      this.#afterCommit.listen(runner, () => wakeups?.send(this.#messages));
+      const inserted = await this.#store.insert(jobs, transaction);
+      wakeups = new Wakeups(created(jobs, inserted), startedAt);
+      return inserted;
     };
     const turn = (this.#tails.get(runner) ?? Promise.resolve()).then(insert, insert);
     this.#tails.set(runner, turn);
-    const inserted = await turn;
-    const wakeups = new Wakeups(created(jobs, inserted), startedAt);
-    this.#afterCommit.listen(runner, () => wakeups.send(this.#messages));
-    return inserted;
+    return await turn;
   }
 
   #count<T>(answer: Promise<T>): Promise<T> {
@@ -145,13 +143,4 @@ function keysOf(jobs: readonly NewJob[]): string[] {
 
 function created(jobs: readonly NewJob[], inserted: readonly Inserted[]): NewJob[] {
   return jobs.filter((_, index) => inserted[index]?.outcome === 'created');
-}
-
-/** A key that is held by nobody any more is free: insert again. */
-async function untilKeysAreClear(insert: () => Promise<readonly Inserted[]>): Promise<readonly Inserted[]> {
-  for (let attempt = 1; ; attempt += 1) {
-    const inserted = await insert();
-    const gone = inserted.some((answer) => answer.outcome === 'held' && answer.holder === undefined);
-    if (!gone || attempt >= KEY_ATTEMPTS) return inserted;
-  }
 }

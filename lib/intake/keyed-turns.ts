@@ -13,7 +13,7 @@ export class KeyedTurns {
   /** Runs `work` once all of its keys are free here. Rejects as `work` does. */
   async run<T>(keys: readonly string[], work: () => Promise<T>): Promise<T> {
     // All tails are replaced in one go, so two calls can never wait for each other.
-    const before = keys.map((key) => this.#tails.get(key));
+    const before = keys.map((key) => this.#tails.get(key) ?? Promise.resolve());
     let done = (): void => undefined;
     const turn = new Promise<void>((resolve) => (done = resolve));
     for (const key of keys) this.#tails.set(key, turn);

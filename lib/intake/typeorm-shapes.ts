@@ -21,7 +21,9 @@ export interface QueryRunnerShape {
 export interface DataSourceShape {
   /** Emptied and filled again by `initialize()`. */
   readonly subscribers: SubscriberShape[];
-  readonly options: { readonly type: string; readonly database?: unknown };
+  readonly options: { readonly type: string };
+  /** Knows the database's name when it was given within a URL, too. */
+  readonly driver?: { readonly database?: unknown };
 }
 
 /** The two events of an EntitySubscriber that we hear. Both must return nothing: TypeORM awaits promises and lets a throw reject the commit. */

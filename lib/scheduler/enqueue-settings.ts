@@ -53,6 +53,7 @@ export function resolveEnqueue(
   const timeoutMs = check.duration('timeout', given['timeout']);
   if (timeoutMs === 0) check.refuse('timeout', given['timeout'], `${DURATION_WORDS}, above 0`);
   const backoff = check.backoff(given['backoff']);
+  const metadata = encodeMetadata(definition.name, given['metadata']);
   return {
     lane: lane ?? definition.lane,
     priority: rankOf((priority as JobPriority | undefined) ?? definition.priority),
@@ -62,9 +63,7 @@ export function resolveEnqueue(
     ...(maxRetries === undefined ? {} : { maxRetries }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     ...(backoff === undefined ? {} : { backoff }),
-    ...(given['metadata'] === undefined
-      ? {}
-      : { metadata: encodeMetadata(definition.name, given['metadata']) }),
+    ...(metadata === undefined ? {} : { metadata }),
   };
 }
 

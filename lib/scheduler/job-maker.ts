@@ -100,8 +100,12 @@ function isItem(item: unknown): item is EnqueueManyItem<unknown> {
 
 /** What an item says counts more; its delay replaces a common runAt, and the other way round. */
 function overlay(shared: EnqueueManyOptions, own: EnqueueItemOptions): object {
-  const { transaction: _transaction, delay, runAt, ...common } = shared;
-  const when = own.delay === undefined && own.runAt === undefined ? { delay, runAt } : {};
-  const said = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined));
-  return { ...common, ...when, ...said };
+  const common: Record<string, unknown> = { ...shared };
+  delete common['transaction'];
+  if (own.delay !== undefined || own.runAt !== undefined) {
+    delete common['delay'];
+    delete common['runAt'];
+  }
+  const said = Object.entries(own).filter(([, value]) => value !== undefined);
+  return { ...common, ...Object.fromEntries(said) };
 }

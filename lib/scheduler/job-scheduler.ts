@@ -74,7 +74,7 @@ export class JobScheduler {
     ...args: EnqueueArgs<NoInfer<In>>
   ): Promise<JobHandle<Result>> {
     const [payload, options] = args;
-    return await this.#enqueue(definition as JobDefinition, payload, options);
+    return await this.#enqueue(definition, payload, options);
   }
 
   /**
@@ -114,7 +114,7 @@ export class JobScheduler {
     options?: EnqueueManyOptions,
   ): Promise<JobHandle<Result>[]> {
     const { maker, intake } = this.#parts;
-    const jobs = await maker.makeMany(definition as JobDefinition, items, options);
+    const jobs = await maker.makeMany(definition, items, options);
     if (jobs.length === 0) return [];
     const inserted = await intake.submitMany(jobs, options?.transaction);
     return jobs.map((job, index) => handleOf(job, inserted[index]));

@@ -24,7 +24,7 @@ export function newJob(overrides: Partial<NewJob> = {}): NewJob {
 interface Call {
   readonly jobs: readonly NewJob[];
   /** Lets the statement commit, or end with an error (before or after the commit). */
-  answer(outcome?: { error: unknown; committed?: boolean }): void;
+  answer(outcome?: { error: Error; committed?: boolean }): void;
 }
 
 /** The two methods of a store that an insert needs, each call held open until the test answers it. */
@@ -33,7 +33,7 @@ export class HeldStore implements Pick<JobStore, 'insert' | 'get'> {
   readonly rows = new Map<string, NewJob>();
   #arrivals: (() => void)[] = [];
   /** Set to answer each call at once. */
-  judge: ((jobs: readonly NewJob[]) => { error: unknown; committed?: boolean } | undefined) | undefined;
+  judge: ((jobs: readonly NewJob[]) => { error: Error; committed?: boolean } | undefined) | undefined;
 
   insert(jobs: readonly NewJob[]): Promise<readonly Inserted[]> {
     return new Promise((resolve, reject) => {

@@ -1,0 +1,328 @@
+import { describe, expect, it } from '@jest/globals';
+import { z } from 'zod';
+import { defineJob } from '../../lib/jobs/define-job.js';
+import { type Canceled, type JobView, type Redriven } from '../../lib/store/job-store.js';
+import { listScheduler } from './support.js';
+
+const SendInvoice = defineJob<{ orderId: string }>('invoice.send', {
+  lane: 'mail',
+  priority: 'high',
+  maxRetries: 5,
+  backoff: { delay: '10s' },
+  timeout: '2m',
+  version: 3,
+});
+const Tick = defineJob('tick');
+const ID = '0199f1f0-0000-7000-8000-000000000000';
+
+describe('JobScheduler.enqueue', () => {
+  it('writes lane, priority and version of the definition to the row, and leaves retries, backoff and timeout to it', async () => {
+    const { scheduler, jobs } = listScheduler();
+    const handle = await scheduler.enqueue(SendInvoice, { orderId: 'o-1' });
+    expect(handle).toEqual({ id: jobs[0]?.id, created: true });
+    expect(jobs).toEqual([
+      {
+        id: expect.stringMatching(/^[0-9a-f-]{14}7/),
+        name: 'invoice.send',
+        version: 3,
+        lane: 'mail',
+        priority: 3,
+        payload: '{"orderId":"o-1"}',
+        delayMs: 0,
+        tags: [],
+      },
+    ]);
+  });
+
+  it('writes what the options say', async () => {
+    const { scheduler, jobs } = listScheduler();
+    await scheduler.enqueue(
+      SendInvoice,
+      { orderId: 'o-1' },
+      {
+        priority: 'lowest',
+        lane: 'bulk',
+        delay: '5m',
+        tags: ['a', 'b', 'a'],
+        maxRetries: 0,
+        backoff: { type: 'fixed', delay: '1m' },
+        timeout: '30s',
+        metadata: { tenant: 7 },
+        businessKey: 'invoice:o-1',
+        onConflict: 'return',
+        idempotencyKey: { key: 'req-1', expiresIn: '1h' },
+      },
+    );
+    expect(jobs[0]).toMatchObject({
+      priority: 0,
+      lane: 'bulk',
+      delayMs: 300_000,
+      tags: ['a', 'b'],
+      maxRetries: 0,
+      backoff: { type: 'fixed', delayMs: 60_000 },
+      timeoutMs: 30_000,
+      metadata: '{"tenant":7}',
+      businessKey: 'invoice:o-1',
+      onConflict: 'return',
+      idempotencyKey: { key: 'req-1', expiresInMs: 3_600_000 },
+    });
+  });
+
+  it('takes a Date, and the expiry of the module for a plain idempotency key', async () => {
+    const { scheduler, jobs } = listScheduler({ maker: { idempotencyExpiryMs: 5_000 } });
+    const runAt = new Date('2026-12-24T18:00:00Z');
+    await scheduler.enqueue(Tick, undefined, { runAt, idempotencyKey: 'k' });
+    expect(jobs[0]).toMatchObject({ runAt, delayMs: 0, idempotencyKey: { key: 'k', expiresInMs: 5_000 } });
+  });
+
+  it('makes ids in call order, even when a schema takes its time', async () => {
+    let release = (): void => undefined;
+    const gate = new Promise<void>((resolve) => (release = resolve));
+    const Slow = defineJob('slow', { schema: z.string().refine(async () => (await gate, true)) });
+    const { scheduler } = listScheduler();
+    const slow = scheduler.enqueue(Slow, 'x');
+    const quick = await scheduler.enqueue(Tick);
+    release();
+    expect((await slow).id < quick.id).toBe(true);
+  });
+
+  it.each<[string, unknown, string]>([
+    [
+      'unknown key',
+      { prioritty: 'high' },
+      'prioritty: "high" is wrong; allowed: no such option; did you mean priority?',
+    ],
+    [
+      'priority',
+      { priority: 'urgent' },
+      'priority: "urgent" is wrong; allowed: lowest, low, normal, high, critical',
+    ],
+    ['lane', { lane: '' }, 'lane: "" is wrong'],
+    ['delay', { delay: '5 minutes' }, 'delay: "5 minutes" is wrong; allowed: milliseconds or a text like'],
+    ['negative delay', { delay: -1 }, 'delay: -1 is wrong'],
+    ['delay and runAt', { delay: 1, runAt: new Date() }, 'allowed: delay or runAt, not both'],
+    ['invalid date', { runAt: new Date('x') }, 'runAt: Invalid Date is wrong; allowed: a valid Date'],
+    ['date as text', { runAt: '2026-12-24' }, 'runAt: "2026-12-24" is wrong; allowed: a valid Date'],
+    ['far future', { runAt: new Date(8.64e15) }, '100 years ahead'],
+    ['tags', { tags: 'a' }, 'tags: "a" is wrong'],
+    ['many tags', { tags: Array.from({ length: 21 }, String) }, 'at most 20'],
+    ['a tag', { tags: ['a', 7] }, 'tags[1]: 7 is wrong'],
+    ['a hole in tags', { tags: [undefined] }, 'tags[0]: null is wrong'],
+    ['maxRetries', { maxRetries: 1.5 }, 'maxRetries: 1.5 is wrong'],
+    ['backoff', { backoff: { delay: 'soon' } }, 'backoff.delay: "soon" is wrong'],
+    ['timeout', { timeout: 0 }, 'timeout: 0 is wrong'],
+    ['metadata', { metadata: { at: new Date(0) } }, 'metadata: '],
+    ['business key', { businessKey: 'x'.repeat(201) }, 'businessKey: "xxx'],
+    ['NUL in a key', { businessKey: 'a\0b' }, 'without NUL'],
+    ['broken surrogate', { idempotencyKey: '\ud800' }, 'idempotencyKey: '],
+    [
+      'empty idempotency key',
+      { idempotencyKey: {} },
+      'idempotencyKey: {} is wrong; allowed: a text, or { key, expiresIn }',
+    ],
+    [
+      'idempotency expiry',
+      { idempotencyKey: { key: 'k', expiresIn: '1y' } },
+      'idempotencyKey.expiresIn: "1y" is wrong',
+    ],
+    ['idempotency typo', { idempotencyKey: { key: 'k', expires: '1h' } }, 'did you mean expiresIn?'],
+    ['onConflict', { businessKey: 'k', onConflict: 'ignore' }, 'allowed: reject, return, replace'],
+    ['onConflict alone', { onConflict: 'return' }, 'allowed: only together with businessKey'],
+    ['no object', 'high', 'options: "high" is wrong'],
+  ])('refuses %s, naming job, key, value and what is allowed', async (_, options, message) => {
+    const { scheduler, jobs } = listScheduler();
+    const refused = scheduler.enqueue(SendInvoice, { orderId: 'o-1' }, options as never);
+    await expect(refused).rejects.toMatchObject({
+      code: 'INVALID_ENQUEUE_OPTION',
+      message: expect.stringContaining(message),
+    });
+    await expect(refused).rejects.toThrow('"invoice.send"');
+    expect(jobs).toEqual([]);
+  });
+
+  it('lets options that are undefined count as left out', async () => {
+    const { scheduler, jobs } = listScheduler();
+    await scheduler.enqueue(
+      SendInvoice,
+      { orderId: 'o-1' },
+      { priority: undefined, delay: undefined, maxRetries: undefined },
+    );
+    expect(jobs[0]).toMatchObject({ priority: 3, delayMs: 0 });
+    expect(jobs[0]).not.toHaveProperty('maxRetries');
+  });
+
+  it('refuses what is no definition, and says what to do with a name', async () => {
+    const { scheduler } = listScheduler();
+    for (const wrong of ['invoice.send', undefined, class Invoice {}]) {
+      await expect(scheduler.enqueue(wrong as never, {} as never)).rejects.toMatchObject({
+        code: 'INVALID_ENQUEUE_OPTION',
+        message: expect.stringContaining('enqueueNamed()'),
+      });
+    }
+  });
+
+  it('refuses a bad payload before anything is sent', async () => {
+    const { scheduler, jobs } = listScheduler();
+    await expect(scheduler.enqueue(SendInvoice, { orderId: 'a\0b' })).rejects.toMatchObject({
+      code: 'PAYLOAD_NOT_JSON',
+    });
+    expect(jobs).toEqual([]);
+  });
+
+  it('hands the transaction on, and only that', async () => {
+    const { scheduler, transactions, jobs } = listScheduler();
+    const transaction = {} as never;
+    await scheduler.enqueue(Tick, undefined, { transaction });
+    expect(transactions[0]).toBe(transaction);
+    expect(jobs[0]).not.toHaveProperty('transaction');
+  });
+
+  it('tells a repeat, a held key, and a running holder', async () => {
+    await expect(
+      listScheduler({ answer: () => ({ outcome: 'existing', id: ID }) }).scheduler.enqueue(Tick),
+    ).resolves.toEqual({ id: ID, created: false });
+
+    const held = listScheduler({ answer: () => ({ outcome: 'held', holder: ID, running: true }) }).scheduler;
+    const options = { businessKey: 'k' };
+    await expect(held.enqueue(Tick, undefined, options)).rejects.toMatchObject({
+      code: 'BUSINESS_KEY_HELD',
+      businessKey: 'k',
+      holder: ID,
+      running: false,
+    });
+    await expect(held.enqueue(Tick, undefined, { ...options, onConflict: 'replace' })).rejects.toMatchObject({
+      running: true,
+    });
+  });
+});
+
+describe('JobScheduler.enqueueMany', () => {
+  it('makes all jobs in one call, ids in order, items over common options', async () => {
+    const { scheduler, jobs, transactions } = listScheduler();
+    const transaction = {} as never;
+    const handles = await scheduler.enqueueMany(
+      SendInvoice,
+      [
+        { payload: { orderId: '1' } },
+        { payload: { orderId: '2' }, options: { priority: 'critical', businessKey: 'b' } },
+        { payload: { orderId: '3' }, options: { runAt: new Date(5_000) } },
+      ],
+      { priority: 'low', delay: '1m', transaction },
+    );
+    expect(handles.map(({ id }) => id)).toEqual(jobs.map(({ id }) => id));
+    expect([...handles.map(({ id }) => id)].sort()).toEqual(handles.map(({ id }) => id));
+    expect(transactions).toEqual([transaction]);
+    expect(jobs.map(({ priority, delayMs, runAt }) => [priority, delayMs, runAt?.getTime()])).toEqual([
+      [1, 60_000, undefined],
+      [4, 60_000, undefined],
+      [1, 0, 5_000],
+    ]);
+    expect(jobs[1]?.businessKey).toBe('b');
+  });
+
+  it('sends nothing for no items', async () => {
+    const { scheduler, transactions } = listScheduler();
+    await expect(scheduler.enqueueMany(SendInvoice, [])).resolves.toEqual([]);
+    expect(transactions).toEqual([]);
+  });
+
+  it.each<[string, unknown, unknown, string]>([
+    [
+      'an option of an item',
+      [{ payload: { orderId: '1' } }, { payload: { orderId: '2' }, options: { delay: 'x' } }],
+      {},
+      'items[1].options.delay: "x"',
+    ],
+    [
+      'a transaction in an item',
+      [{ payload: {}, options: { transaction: {} } }],
+      {},
+      'items[0].options.transaction',
+    ],
+    ['payloads without items', ['a'], {}, 'items[0]: "a" is wrong; allowed: { payload, options }'],
+    ['no array', { payload: {} }, {}, 'items: '],
+    ['keys for all', [], { idempotencyKey: 7 }, 'idempotencyKey: 7'],
+  ])('refuses %s, and sends nothing', async (_, items, options, message) => {
+    const { scheduler, jobs } = listScheduler();
+    const refused = scheduler.enqueueMany(SendInvoice, items as never, options as never);
+    await expect(refused).rejects.toMatchObject({
+      code: 'INVALID_ENQUEUE_OPTION',
+      message: expect.stringContaining(message),
+    });
+    expect(jobs).toEqual([]);
+  });
+});
+
+describe('JobScheduler.enqueueNamed', () => {
+  it('goes to the default lane when the definition is elsewhere', async () => {
+    const { scheduler, jobs } = listScheduler();
+    await scheduler.enqueueNamed('report.build', { month: '2026-11' }, { version: 4 });
+    expect(jobs[0]).toMatchObject({ name: 'report.build', version: 4, lane: 'default', priority: 2 });
+  });
+
+  it('takes the definition of this process when it has one', async () => {
+    const handlers = {
+      find: (name: string) => (name === 'invoice.send' ? ({ definition: SendInvoice } as never) : undefined),
+    };
+    const { scheduler, jobs } = listScheduler({ maker: { handlers } });
+    await scheduler.enqueueNamed('invoice.send', { orderId: '1' });
+    expect(jobs[0]).toMatchObject({ lane: 'mail', priority: 3, version: 3 });
+  });
+
+  it('refuses a name that no job can have', async () => {
+    const { scheduler } = listScheduler();
+    await expect(scheduler.enqueueNamed('')).rejects.toMatchObject({ code: 'INVALID_JOB_DEFINITION' });
+  });
+});
+
+describe('JobScheduler, asking and steering', () => {
+  it('knows no job of an id that is none, without asking the database', async () => {
+    const { scheduler } = listScheduler();
+    for (const id of ['42', '', undefined as never, `${ID}'; drop table job`]) {
+      await expect(scheduler.get(id)).resolves.toBeUndefined();
+      await expect(scheduler.executions(id)).resolves.toEqual([]);
+      await expect(scheduler.cancel(id)).resolves.toBe(false);
+      await expect(scheduler.redrive(id)).rejects.toMatchObject({ code: 'JOB_NOT_FOUND' });
+    }
+  });
+
+  it('shows a job with its priority by name', async () => {
+    const { scheduler } = listScheduler({
+      store: { get: (id) => Promise.resolve({ id, priority: 4, status: 'pending' } as JobView) },
+    });
+    await expect(scheduler.get(ID)).resolves.toMatchObject({
+      id: ID,
+      priority: 'critical',
+      status: 'pending',
+    });
+  });
+
+  it.each<[Canceled, boolean, number]>([
+    [{ outcome: 'canceled', lane: 'default', name: 'tick' }, true, 0],
+    [{ outcome: 'canceled_running', lane: 'default', name: 'tick', claimSeq: '7', node: 'n' }, true, 1],
+    [{ outcome: 'ended', status: 'succeeded' }, false, 0],
+    [{ outcome: 'not_found' }, false, 0],
+  ])('cancels: %j', async (canceled, answer, count) => {
+    const { scheduler, signals } = listScheduler({ store: { cancel: () => Promise.resolve(canceled) } });
+    await expect(scheduler.cancel(ID)).resolves.toBe(answer);
+    expect(signals).toEqual(count ? [{ kind: 'cancel', jobId: ID, claimSeq: '7', source: 'test-node' }] : []);
+  });
+
+  it('redrives, and wakes with a look behind', async () => {
+    const { scheduler, wakeups } = listScheduler({
+      store: { redrive: () => Promise.resolve({ outcome: 'redriven', lane: 'mail', priority: 3 }) },
+    });
+    await scheduler.redrive(ID);
+    expect(wakeups).toEqual([{ lane: 'mail', priority: 3, behind: true, source: 'test-node' }]);
+  });
+
+  it.each<[Redriven, string]>([
+    [{ outcome: 'not_failed', status: 'running' }, 'JOB_NOT_FAILED'],
+    [{ outcome: 'held', holder: ID, businessKey: 'k' }, 'BUSINESS_KEY_HELD'],
+    [{ outcome: 'not_found' }, 'JOB_NOT_FOUND'],
+  ])('refuses to redrive: %j', async (redriven, code) => {
+    const { scheduler, wakeups } = listScheduler({ store: { redrive: () => Promise.resolve(redriven) } });
+    await expect(scheduler.redrive(ID)).rejects.toMatchObject({ code });
+    expect(wakeups).toEqual([]);
+  });
+});

@@ -1,0 +1,48 @@
+import { ClusterMessages } from '../../lib/cluster/cluster-messages.js';
+import { NoCoordinator } from '../../lib/cluster/no-coordinator.js';
+import { type ClusterSignal, type Wakeup } from '../../lib/cluster/cluster-coordinator.js';
+import { JobMaker, type JobMakerOptions } from '../../lib/scheduler/job-maker.js';
+import { JobScheduler, type JobSchedulerParts } from '../../lib/scheduler/job-scheduler.js';
+import { type Inserted, type NewJob } from '../../lib/store/job-store.js';
+
+/** A scheduler whose jobs go into a list. */
+export function listScheduler(
+  overrides: {
+    answer?: (job: NewJob) => Inserted;
+    maker?: Partial<JobMakerOptions>;
+    store?: Partial<JobSchedulerParts['store']>;
+  } = {},
+) {
+  const jobs: NewJob[] = [];
+  const transactions: unknown[] = [];
+  const wakeups: Wakeup[] = [];
+  const signals: ClusterSignal[] = [];
+  const messages = new ClusterMessages(new NoCoordinator(), 'test-node');
+  messages.onWakeup((wakeup) => wakeups.push(wakeup));
+  messages.onSignal((signal) => signals.push(signal));
+  const answer = overrides.answer ?? (({ id }) => ({ outcome: 'created', id }));
+  const maker = new JobMaker({
+    payloadBytes: 1_000_000,
+    idempotencyExpiryMs: 86_400_000,
+    ...overrides.maker,
+  });
+  const unasked = () => Promise.reject(new Error('the store was asked'));
+  const scheduler = new JobScheduler({
+    maker,
+    messages,
+    intake: {
+      submit(job, transaction) {
+        jobs.push(job);
+        transactions.push(transaction);
+        return Promise.resolve(answer(job));
+      },
+      submitMany(many, transaction) {
+        jobs.push(...many);
+        transactions.push(transaction);
+        return Promise.resolve(many.map(answer));
+      },
+    },
+    store: { get: unasked, executions: unasked, cancel: unasked, redrive: unasked, ...overrides.store },
+  });
+  return { scheduler, maker, jobs, transactions, wakeups, signals };
+}
