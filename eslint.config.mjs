@@ -22,7 +22,9 @@ const layerRules = layers.flatMap((folders, index) =>
         {
           patterns: [
             {
-              group: [...above(index), 'discovery', 'decorators', 'testing', 'embedded'].map((f) => `**/${f}/**`),
+              group: [...above(index), 'discovery', 'decorators', 'testing', 'embedded'].map(
+                (f) => `**/${f}/**`,
+              ),
               message: `lib/${folder} is below that folder: dependencies point one way (docs/architecture.md).`,
             },
           ],
@@ -33,7 +35,17 @@ const layerRules = layers.flatMap((folders, index) =>
 );
 
 export default ts.config(
-  { ignores: ['dist', 'sample/dist', 'sample/output', 'node_modules', 'coverage', 'test/fixtures', '.ratchet'] },
+  {
+    ignores: [
+      'dist',
+      'sample/dist',
+      'sample/output',
+      'node_modules',
+      'coverage',
+      'test/fixtures',
+      '.ratchet',
+    ],
+  },
   js.configs.recommended,
   {
     files: ['**/*.ts'],
@@ -42,11 +54,16 @@ export default ts.config(
     rules: {
       '@typescript-eslint/no-floating-promises': 'error',
       '@typescript-eslint/no-extraneous-class': 'off',
-      '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true, allowBoolean: true }],
+      '@typescript-eslint/restrict-template-expressions': [
+        'error',
+        { allowNumber: true, allowBoolean: true },
+      ],
       '@typescript-eslint/no-confusing-void-expression': 'off',
       '@typescript-eslint/consistent-type-imports': ['error', { fixStyle: 'inline-type-imports' }],
       '@typescript-eslint/unified-signatures': 'off',
       '@typescript-eslint/no-unnecessary-type-parameters': 'off',
+      // Nest declares the options of its factories as classes, and takes object literals for them.
+      '@typescript-eslint/no-unsafe-class-instance-assignment': 'off',
     },
   },
   ...layerRules,
@@ -57,7 +74,10 @@ export default ts.config(
       'no-console': 'error',
       'no-restricted-syntax': [
         'error',
-        { selector: "BinaryExpression[operator='instanceof'][right.name='Error']", message: 'jest realms and worker threads break instanceof Error: use describeError().' },
+        {
+          selector: "BinaryExpression[operator='instanceof'][right.name='Error']",
+          message: 'jest realms and worker threads break instanceof Error: use describeError().',
+        },
       ],
     },
   },
@@ -78,6 +98,19 @@ export default ts.config(
   },
   {
     files: ['**/*.mjs'],
-    languageOptions: { globals: { process: 'readonly', console: 'readonly', URL: 'readonly', setTimeout: 'readonly', clearTimeout: 'readonly', setInterval: 'readonly', clearInterval: 'readonly', Buffer: 'readonly', performance: 'readonly', AbortController: 'readonly' } },
+    languageOptions: {
+      globals: {
+        process: 'readonly',
+        console: 'readonly',
+        URL: 'readonly',
+        setTimeout: 'readonly',
+        clearTimeout: 'readonly',
+        setInterval: 'readonly',
+        clearInterval: 'readonly',
+        Buffer: 'readonly',
+        performance: 'readonly',
+        AbortController: 'readonly',
+      },
+    },
   },
 );
