@@ -63,7 +63,8 @@ class Start {
   readonly #seen: { pattern: RegExp; found: () => void }[] = [];
 
   constructor(folder: string, ...flags: string[]) {
-    const { DATABASE_URL: _unset, ...env } = process.env;
+    const env = { ...process.env };
+    delete env['DATABASE_URL'];
     this.#child = spawn(
       process.execPath,
       [

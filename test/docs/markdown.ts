@@ -1,5 +1,5 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 
 export const ROOT = join(import.meta.dirname, '..', '..');
 
@@ -52,6 +52,24 @@ export function snippetsOf(page: string, language: string): Snippet[] {
         fileName: /^\/\/ ([\w./-]+\.ts)\n/.exec(code)?.[1],
       };
     });
+}
+
+/** A snippet that has been made a file. */
+export interface SnippetFile extends Snippet {
+  readonly path: string;
+}
+
+/** Writes snippets to a folder of the project (where they find its packages), each page's to a folder of its own. */
+export function writeSnippets(snippets: readonly Snippet[], name: string): SnippetFile[] {
+  const folder = join(ROOT, '.ratchet', name);
+  rmSync(folder, { recursive: true, force: true });
+  return snippets.map((snippet, index) => {
+    const fileName = snippet.fileName ?? `snippet-${index}.ts`;
+    const path = join(folder, snippet.page.replace(/[/.]/g, '-'), fileName);
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, snippet.source);
+    return { ...snippet, path };
+  });
 }
 
 /** The rows of every table on a page: cells without backticks. */

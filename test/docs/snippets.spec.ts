@@ -1,24 +1,14 @@
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { transform } from '@swc/core';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import ts from 'typescript';
-import { pages, ROOT, snippetsOf, type Snippet } from './markdown.js';
+import { pages, ROOT, snippetsOf, writeSnippets, type Snippet, type SnippetFile } from './markdown.js';
 
-/** Inside the project, so that the snippets find its packages. */
-const FOLDER = join(ROOT, '.ratchet', 'snippets');
-
-interface WrittenSnippet extends Snippet {
-  readonly path: string;
-}
-
-function place(snippet: Snippet, index: number): WrittenSnippet {
-  const folder = join(FOLDER, snippet.page.replace(/[/.]/g, '-'));
-  return { ...snippet, path: join(folder, snippet.fileName ?? `snippet-${index}.ts`) };
-}
-
-const snippets = pages().flatMap((page) => snippetsOf(page, 'ts').map(place));
+const snippets = writeSnippets(
+  pages().flatMap((page) => snippetsOf(page, 'ts')),
+  'snippets',
+);
 const titled = snippets.map((snippet) => [`${snippet.page}:${snippet.line}`, snippet] as const);
 
 /** The line of the page that a position of the written file stands for. */
@@ -26,8 +16,8 @@ function pageLine(snippet: Snippet, line: number): number {
   return snippet.line + line - snippet.offset;
 }
 
-function compile(files: readonly WrittenSnippet[]): Map<string, string[]> {
-  const { config } = ts.readConfigFile(join(ROOT, 'tsconfig.json'), ts.sys.readFile) as {
+function compile(files: readonly SnippetFile[]): Map<string, string[]> {
+  const { config } = ts.readConfigFile(join(ROOT, 'tsconfig.json'), (path) => ts.sys.readFile(path)) as {
     config: { compilerOptions: object };
   };
   const { options } = ts.convertCompilerOptionsFromJson(config.compilerOptions, ROOT);
@@ -51,11 +41,6 @@ describe('snippets of README and docs', () => {
   let faults: Map<string, string[]>;
 
   beforeAll(() => {
-    rmSync(FOLDER, { recursive: true, force: true });
-    for (const { path, source } of snippets) {
-      mkdirSync(dirname(path), { recursive: true });
-      writeFileSync(path, source);
-    }
     faults = compile(snippets);
   }, 120_000);
 
