@@ -11,9 +11,15 @@ export { type AbortKind };
 /** An execution under way: made by `Executor.start`, owned by the exchange loop. */
 export interface RunningExecution {
   readonly job: ClaimedJob;
-  /** What to record, as soon as that is known: the handler's end, or its timeout. Never rejects. */
+  /**
+   * What to record, as soon as that is known: the handler's end, or its timeout. Never rejects. Stays pending when the
+   * execution was aborted before (`canceled`, `lost`, `shutdown`): there is nothing left to record under its claim.
+   */
   readonly settlement: Promise<Settlement>;
-  /** The handler's body has ended (it may be long after a timeout's settlement): only now is the slot free. Never rejects. */
+  /**
+   * The handler's body has ended (it may be long after a timeout's settlement): only now is the slot free. Never rejects.
+   * The outcome is the body's own when the settlement did not carry it.
+   */
   readonly ended: Promise<LateOutcome | undefined>;
   /** Aborts the handler's signal. `canceled`, `lost` and `shutdown` do not settle: the claim is no longer ours to settle. */
   abort(kind: AbortKind): void;
@@ -21,6 +27,6 @@ export interface RunningExecution {
 
 /** What the executor asks of its owner. */
 export interface ExecutorHooks {
-  /** At most once a second for each job; the last value is kept. */
+  /** At most once a second for each job; the last value is kept, and rides on the settlement too. */
   onProgress(report: ProgressReport): void;
 }

@@ -1,0 +1,138 @@
+import { type Clock } from '../cluster/clock.js';
+import { type AbortKind, JobTimeoutError, RatchetAbort } from '../errors/execution-errors.js';
+import { type RegisteredHandler } from '../jobs/handler-registry.js';
+import { decodePayload } from '../jobs/payload-codec.js';
+import { type ClaimedJob, type LateOutcome, type Settlement } from '../store/job-store.js';
+import { runInJob } from './async-context.js';
+import { type ExecutionContext } from './execution-context.js';
+import { type ExecutionLog } from './execution-log.js';
+import { type ExecutionOutcome } from './execution-outcome.js';
+import { type ExecutionProgress } from './execution-progress.js';
+import { type RunningExecution } from './running-execution.js';
+
+/** The part of a timeout after which the handler's owner is warned. */
+const SOFT_LIMIT = 0.8;
+/** How long an aborted body may take before it is reported; the wait doubles from report to report. */
+const IGNORED_FIRST_MS = 5_000;
+
+export interface ExecutionParts {
+  readonly job: ClaimedJob;
+  readonly handler: RegisteredHandler;
+  readonly context: ExecutionContext;
+  readonly progress: ExecutionProgress;
+  readonly outcome: ExecutionOutcome;
+  readonly timeoutMs: number | undefined;
+  readonly clock: Clock;
+  readonly log: ExecutionLog;
+}
+
+/**
+ * One attempt at one job.
+ *
+ * - `open`: the body runs and its end will be the settlement.
+ * - `settled`: the settlement is given: by the body's end, or by the timeout while the body goes on.
+ * - `cut`: aborted before it was settled; nothing will be recorded under its claim.
+ *
+ * Whatever the body does once it is no longer `open` is a late outcome. The slot is free when the body ends, not before.
+ */
+export class Execution implements RunningExecution {
+  readonly job: ClaimedJob;
+  readonly settlement: Promise<Settlement>;
+  readonly ended: Promise<LateOutcome | undefined>;
+  readonly #parts: ExecutionParts;
+  #state: 'open' | 'settled' | 'cut' = 'open';
+  #settle!: (settlement: Settlement) => void;
+  #bodyEnded = false;
+  #cancelTimer: (() => void) | undefined;
+
+  constructor(parts: ExecutionParts) {
+    this.#parts = parts;
+    this.job = parts.job;
+    this.settlement = new Promise((resolve) => (this.#settle = resolve));
+    this.#watchTimeout();
+    this.ended = runInJob(parts.context, () => this.#run());
+  }
+
+  abort(kind: AbortKind): void {
+    if (this.#bodyEnded) return;
+    if (this.#state === 'open') {
+      this.#state = 'cut';
+      this.#parts.progress.stop();
+    }
+    this.#stop(kind);
+  }
+
+  async #run(): Promise<LateOutcome | undefined> {
+    const { job, handler, context, outcome } = this.#parts;
+    let settlement: () => Settlement;
+    try {
+      const payload = await decodePayload(handler.definition, job.payload, job.version);
+      context.payload = payload;
+      const result = await handler.invoke(payload, context);
+      settlement = () =>
+        context.snoozeMs === undefined ? outcome.succeeded(result) : outcome.snoozed(context.snoozeMs);
+    } catch (error) {
+      settlement = () => outcome.failed(error);
+    }
+    this.#bodyEnded = true;
+    this.#cancelTimer?.();
+    if (this.#state !== 'open') return this.#late(settlement());
+    this.#record(settlement());
+    return undefined;
+  }
+
+  /** The settlement, given at once; what comes after it is late. */
+  #record(settlement: Settlement): void {
+    const { progress } = this.#parts;
+    this.#state = 'settled';
+    progress.stop();
+    this.#settle(progress.last === undefined ? settlement : { ...settlement, progress: progress.last });
+  }
+
+  #late({ id, claimSeq, outcome, error }: Settlement): LateOutcome {
+    return { jobId: id, claimSeq, outcome, ...(error === undefined ? {} : { error }) };
+  }
+
+  #watchTimeout(): void {
+    const { timeoutMs, clock, log, handler } = this.#parts;
+    if (timeoutMs === undefined) return;
+    const softMs = Math.floor(timeoutMs * SOFT_LIMIT);
+    this.#cancelTimer = clock.timer(
+      softMs,
+      () => {
+        log.warn(`${handler.owner} has used ${softMs} ms of its timeout of ${timeoutMs} ms`);
+        this.#cancelTimer = clock.timer(timeoutMs - softMs, () => this.#timedOut(timeoutMs), true);
+      },
+      true,
+    );
+  }
+
+  #timedOut(timeoutMs: number): void {
+    if (this.#state !== 'open') return;
+    // Settled first: what listens on the signal runs within abort().
+    this.#record(this.#parts.outcome.failed(new JobTimeoutError(this.job.name, timeoutMs)));
+    this.#stop('timeout');
+  }
+
+  #stop(kind: AbortKind): void {
+    this.#cancelTimer?.();
+    this.#reportIfIgnored(kind, IGNORED_FIRST_MS, 0);
+    this.#parts.context.abort(new RatchetAbort(kind, this.job.name, this.job.id));
+  }
+
+  #reportIfIgnored(kind: AbortKind, inMs: number, sinceMs: number): void {
+    const { clock, log, handler } = this.#parts;
+    this.#cancelTimer = clock.timer(
+      inMs,
+      () => {
+        const goneMs = sinceMs + inMs;
+        log.warn(
+          `${handler.owner} goes on ${Math.round(goneMs / 1_000)} s after its signal was aborted (${kind}) and keeps its slot; ` +
+            'let it stop at ctx.signal',
+        );
+        this.#reportIfIgnored(kind, inMs * 2, goneMs);
+      },
+      true,
+    );
+  }
+}
