@@ -75,7 +75,7 @@ describe.each(TYPEORM_VERSIONS)('Enlistment with TypeORM $version', ({ make }) =
       source,
       runner,
       runner.manager,
-      source.manager.getRepository,
+      () => undefined,
       {},
       'tx',
       1,

@@ -154,7 +154,7 @@ describe('JobScheduler.enqueue', () => {
   it('refuses what is no definition, and says what to do with a name', async () => {
     const { scheduler } = listScheduler();
     for (const wrong of ['invoice.send', undefined, class Invoice {}]) {
-      await expect(scheduler.enqueue(wrong as never, {} as never)).rejects.toMatchObject({
+      await expect(scheduler.enqueue(wrong as never, {})).rejects.toMatchObject({
         code: 'INVALID_ENQUEUE_OPTION',
         message: expect.stringContaining('enqueueNamed()'),
       });
