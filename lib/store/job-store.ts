@@ -34,7 +34,8 @@ export interface BucketRef {
   readonly node: NodeRef;
 }
 
-export type BucketStatus = 'active' | 'completing' | 'ready_to_drain' | 'lost' | 'draining' | 'ready_to_delete';
+export type BucketStatus =
+  'active' | 'completing' | 'ready_to_drain' | 'lost' | 'draining' | 'ready_to_delete';
 
 /** A handler that a node has: it runs jobs of `name` up to `version`. */
 export interface HandlerFilter {
@@ -279,7 +280,13 @@ export interface ExecutionView {
 export type Canceled =
   | { readonly outcome: 'canceled'; readonly lane: string; readonly name: string }
   /** It was running: its owner must hear of it (a notice row was left too). `claimSeq` is the claim that was cut off. */
-  | { readonly outcome: 'canceled_running'; readonly lane: string; readonly name: string; readonly claimSeq: string; readonly node: string | undefined }
+  | {
+      readonly outcome: 'canceled_running';
+      readonly lane: string;
+      readonly name: string;
+      readonly claimSeq: string;
+      readonly node: string | undefined;
+    }
   | { readonly outcome: 'ended'; readonly status: JobStatus }
   | { readonly outcome: 'not_found' };
 

@@ -1,10 +1,13 @@
+import { type Migration } from './migration.js';
+
 /**
  * The first schema. `$schema$` stands for the quoted schema name. The live table holds live jobs only; a terminal outcome
  * moves the row to `job_history` or `dead_letter` in the statement that records it.
  */
-export const oneNode = {
+export const oneNode: Migration = {
   version: 1,
   name: 'one-node',
+  oldestNode: 1,
   sql: `
 create sequence $schema$.node_epoch;
 
@@ -211,9 +214,49 @@ create view $schema$.executions as
    where j.status = 1
   union all
   select h.id, h.claim_seq, h.executions, h.node, h.outcome, h.error, h.begun_at, h.ended_at, null, null, null
-    from $schema$.job_history h where h.begun_at is not null
+    from $schema$.job_history h where h.outcome <> 'canceled'
   union all
   select d.id, d.claim_seq, d.executions, d.node, d.outcome, d.error, d.begun_at, d.ended_at, null, null, null
-    from $schema$.dead_letter d where d.begun_at is not null;
+    from $schema$.dead_letter d where d.outcome <> 'crashed';
+
+-- Makes the day partitions (UTC) from the day before "first" (null: today) to "days" days after it, by CREATE (LIKE) and
+-- ATTACH, which stop nobody's insert. SECURITY DEFINER: a role that only uses the tables keeps settling. Returns for how
+-- many days after "first" both tables have partitions without a gap.
+create function $schema$.ensure_partitions(days integer, first date default null) returns integer
+language plpgsql security definer set search_path = $schema$, pg_temp as $ratchet$
+declare
+  today constant date := coalesce(first, (clock_timestamp() at time zone 'UTC')::date);
+  parent text;
+  day date;
+  part text;
+  ahead integer := 0;
+begin
+  if days not between 0 and 400 then
+    raise exception 'ensure_partitions: days must be between 0 and 400, not %', days using errcode = '22023';
+  end if;
+  foreach parent in array array['job_history', 'execution'] loop
+    for day in select generate_series(today - 1, today + days, interval '1 day')::date loop
+      part := parent || '_' || to_char(day, 'YYYYMMDD');
+      continue when exists (select from pg_inherits where inhrelid = to_regclass(part));
+      -- Another maker may be faster at either step; what it made is as good.
+      begin
+        execute format('create table %I (like %I including all)', part, parent);
+      exception when duplicate_table or unique_violation then
+      end;
+      begin
+        execute format('alter table %I attach partition %I for values from (%L) to (%L)', parent, part,
+                       day || ' 00:00:00+00', (day + 1) || ' 00:00:00+00');
+      exception when duplicate_table or invalid_object_definition or wrong_object_type then
+      end;
+    end loop;
+  end loop;
+  while exists (select from pg_inherits where inhrelid = to_regclass('job_history_' || to_char(today + ahead + 1, 'YYYYMMDD')))
+    and exists (select from pg_inherits where inhrelid = to_regclass('execution_' || to_char(today + ahead + 1, 'YYYYMMDD'))) loop
+    ahead := ahead + 1;
+  end loop;
+  return ahead;
+end
+$ratchet$;
+select $schema$.ensure_partitions(14);
 `,
-} as const;
+};

@@ -1,0 +1,70 @@
+import pg from 'pg';
+import { type StoreTransaction } from '../../job-store.js';
+import { type Row, type SqlClient, type Statement } from '../../sql-client.js';
+import { plainTypes } from './plain-types.js';
+
+const CONNECT_TIMEOUT_MS = 10_000;
+
+/** A small pool of our own, opened at first use: for `connection` and `database: 'embedded'`. */
+export class PoolSqlClient implements SqlClient {
+  #pool: Promise<pg.Pool> | undefined;
+  #closed = false;
+
+  constructor(
+    private readonly config: () => Promise<pg.ClientConfig>,
+    private readonly size: number,
+  ) {}
+
+  async query(statement: Statement, parameters: readonly unknown[] = []): Promise<Row[]> {
+    const pool = await this.#open();
+    return (await pool.query<Row>({ ...statement, values: [...parameters] })).rows;
+  }
+
+  async transaction<T>(work: (transaction: StoreTransaction) => Promise<T>): Promise<T> {
+    const pool = await this.#open();
+    const client = await pool.connect();
+    let broken = false;
+    try {
+      await client.query('begin');
+      const result = await work({
+        query: async (text, parameters) => (await client.query<Row>({ text, values: [...parameters] })).rows,
+      });
+      await client.query('commit');
+      return result;
+    } catch (error) {
+      await client.query('rollback').catch(() => (broken = true));
+      throw error;
+    } finally {
+      client.release(broken);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    const pool = await this.#pool?.catch(() => undefined);
+    if (pool && !pool.ending) await pool.end();
+  }
+
+  #open(): Promise<pg.Pool> {
+    if (this.#closed) return Promise.reject(new Error('The client pool of Ratchet is closed'));
+    this.#pool ??= this.#create().catch((error: unknown) => {
+      this.#pool = undefined;
+      throw error;
+    });
+    return this.#pool;
+  }
+
+  async #create(): Promise<pg.Pool> {
+    const config = await this.config();
+    const pool = new pg.Pool({
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      keepAlive: true,
+      ...config,
+      types: plainTypes,
+      max: this.size,
+    });
+    // An idle connection that dies is replaced by the pool; without a listener it would end the process.
+    pool.on('error', () => undefined);
+    return pool;
+  }
+}

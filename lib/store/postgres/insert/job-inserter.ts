@@ -1,0 +1,172 @@
+import { type Inserted, type NewJob, type StoreTransaction } from '../../job-store.js';
+import { StoreError } from '../../store-fault.js';
+import { type Row } from '../../sql-client.js';
+import { type PostgresSession } from '../postgres-session.js';
+import {
+  insertJobs,
+  type InsertKind,
+  insertRows,
+  isLarge,
+  parentParameters,
+} from '../statements/insert-jobs.js';
+import { selectHolders, selectKeyOwners, selectParentsStand, setKeyLockTimeout } from '../statements/keys.js';
+import { KeyedGroup } from './keyed-group.js';
+
+/** A holder that ends between a refusal and the look at it leaves the key free: so often it is tried again. */
+export const KEY_TRIES = 3;
+
+/** One statement carries at most so many jobs and so many bytes of payload. */
+const CHUNK_JOBS = 2_000;
+const CHUNK_BYTES = 8_000_000;
+
+/**
+ * Brings new jobs into the live table. Un-keyed ones in one statement; a job with one key in one statement of its own; a
+ * group with keys, and a job with both, in one transaction. A refusal is told by rows that did not come back, never by an
+ * error, so it cannot abort the caller's transaction.
+ */
+export class JobInserter {
+  constructor(
+    private readonly session: PostgresSession,
+    private readonly inlinePayloadBytes: number,
+  ) {}
+
+  async insert(jobs: readonly NewJob[], transaction?: StoreTransaction): Promise<readonly Inserted[]> {
+    const [first] = jobs;
+    if (!first) return [];
+    if (!jobs.some(isKeyed)) return this.#plain(jobs, transaction);
+    if (jobs.length > 1 || (first.businessKey !== undefined && first.idempotencyKey)) {
+      return this.#grouped(jobs, transaction);
+    }
+    return [
+      await (first.idempotencyKey
+        ? this.#idempotent(first, transaction)
+        : this.#business(first, transaction)),
+    ];
+  }
+
+  /** Sends one insert; the rows that came back are the jobs that entered. */
+  send(
+    kind: InsertKind,
+    jobs: readonly NewJob[],
+    transaction: StoreTransaction | undefined,
+    fenced: boolean,
+  ): Promise<Row[]> {
+    const statement = insertJobs({
+      kind,
+      fenced,
+      large: jobs.some((job) => isLarge(job, this.inlinePayloadBytes)),
+      guarded: !transaction && kind !== 'plain',
+    });
+    const parameters = [this.session.offsetMs, insertRows(jobs, this.inlinePayloadBytes)];
+    return this.session.app(
+      statement,
+      fenced ? [...parameters, ...parentParameters(jobs)] : parameters,
+      transaction,
+    );
+  }
+
+  /** As {@link send}, for any number of jobs without keys to mind; several statements need a transaction around them. */
+  async sendPlain(
+    jobs: readonly NewJob[],
+    transaction: StoreTransaction | undefined,
+    fenced: boolean,
+  ): Promise<boolean> {
+    for (const chunk of chunks(jobs)) {
+      const rows = await this.send('plain', chunk, transaction, fenced);
+      if (rows.length < chunk.length) return false;
+    }
+    return true;
+  }
+
+  async parentsStand(jobs: readonly NewJob[], transaction?: StoreTransaction): Promise<boolean> {
+    const parents = parentParameters(jobs);
+    if (parents[0].length === 0) return true;
+    const [row] = await this.session.app(selectParentsStand, parents, transaction);
+    return row?.['stand'] === 'true';
+  }
+
+  async #plain(jobs: readonly NewJob[], transaction?: StoreTransaction): Promise<readonly Inserted[]> {
+    const fenced = jobs.some((job) => job.parent);
+    const single = chunks(jobs).length === 1;
+    if (single) {
+      const entered = await this.sendPlain(jobs, transaction, fenced);
+      return jobs.map(({ id }) => (entered ? { outcome: 'created', id } : { outcome: 'fenced' }));
+    }
+    // Several statements: the fence is looked at once, before the first.
+    return this.#within(transaction, async (inside) => {
+      if (!(await this.parentsStand(jobs, inside))) return jobs.map(() => ({ outcome: 'fenced' }) as const);
+      await this.sendPlain(jobs, inside, false);
+      return jobs.map(({ id }) => ({ outcome: 'created', id }) as const);
+    });
+  }
+
+  async #idempotent(job: NewJob, transaction?: StoreTransaction): Promise<Inserted> {
+    const key = job.idempotencyKey?.key ?? '';
+    for (let attempt = 0; attempt < KEY_TRIES; attempt += 1) {
+      const rows = await this.send('idempotent', [job], transaction, job.parent !== undefined);
+      if (rows.length > 0) return { outcome: 'created', id: job.id };
+      if (!(await this.parentsStand([job], transaction))) return { outcome: 'fenced' };
+      const [owner] = await this.session.app(selectKeyOwners, [[key]], transaction);
+      if (owner) return { outcome: 'existing', id: owner['id'] as string };
+    }
+    throw new StoreError(
+      'rolled_back',
+      `STORE_FAULT: the idempotency key "${key}" keeps changing hands`,
+      undefined,
+    );
+  }
+
+  async #business(job: NewJob, transaction?: StoreTransaction): Promise<Inserted> {
+    const kind = job.onConflict === 'replace' ? 'replace' : 'keep';
+    for (let attempt = 0; attempt < KEY_TRIES; attempt += 1) {
+      const [row] = await this.send(kind, [job], transaction, job.parent !== undefined);
+      if (row) return created(job.id, row['replaced'] as string | null | undefined);
+      if (!(await this.parentsStand([job], transaction))) return { outcome: 'fenced' };
+      const [holder] = await this.session.app(selectHolders, [[job.businessKey]], transaction);
+      const running = holder?.['running'] === 'true';
+      const id = holder?.['id'] as string | undefined;
+      if (id !== undefined && job.onConflict === 'return') return { outcome: 'existing', id };
+      // A holder that could be replaced came in since: replace that one.
+      if (id !== undefined && (kind === 'keep' || running)) return { outcome: 'held', holder: id, running };
+    }
+    return { outcome: 'held', running: false };
+  }
+
+  #grouped(jobs: readonly NewJob[], transaction?: StoreTransaction): Promise<readonly Inserted[]> {
+    return this.#within(transaction, async (inside) => {
+      if (!transaction) await this.session.app(setKeyLockTimeout, [], inside);
+      return new KeyedGroup(this, this.session, inside, jobs).insert();
+    });
+  }
+
+  #within<T>(
+    transaction: StoreTransaction | undefined,
+    work: (inside: StoreTransaction) => Promise<T>,
+  ): Promise<T> {
+    return transaction ? work(transaction) : this.session.transaction(work);
+  }
+}
+
+export function created(id: string, replaced: string | null | undefined): Inserted {
+  return replaced ? { outcome: 'created', id, replaced } : { outcome: 'created', id };
+}
+
+function isKeyed(job: NewJob): boolean {
+  return job.businessKey !== undefined || job.idempotencyKey !== undefined;
+}
+
+function chunks(jobs: readonly NewJob[]): NewJob[][] {
+  const all: NewJob[][] = [];
+  let current: NewJob[] = [];
+  let bytes = 0;
+  for (const job of jobs) {
+    if (current.length >= CHUNK_JOBS || (bytes > 0 && bytes + job.payload.length > CHUNK_BYTES)) {
+      all.push(current);
+      current = [];
+      bytes = 0;
+    }
+    current.push(job);
+    bytes += job.payload.length;
+  }
+  return [...all, current];
+}

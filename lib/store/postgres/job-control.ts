@@ -1,0 +1,57 @@
+import { type JobStatus } from '../../jobs/job-status.js';
+import { type PriorityRank } from '../../jobs/priority.js';
+import { type Canceled, type Redriven, type StoreTransaction } from '../job-store.js';
+import { isUuid, notEndedBefore } from './job-id.js';
+import { type PostgresSession } from './postgres-session.js';
+import { cancelInside, cancelOutside } from './statements/cancel.js';
+import { selectHolders } from './statements/keys.js';
+import { redrive as redriveStatement } from './statements/redrive.js';
+import { selectStatus } from './statements/views.js';
+
+/** Cancels a job. Waits for a settle in flight, so that exactly one of the two ends the job. */
+export async function cancel(
+  session: PostgresSession,
+  id: string,
+  transaction?: StoreTransaction,
+): Promise<Canceled> {
+  if (!isUuid(id)) return { outcome: 'not_found' };
+  const statement = transaction ? cancelInside : cancelOutside;
+  const [row] = await session.app(statement, [session.offsetMs, id], transaction);
+  if (!row) {
+    const status = await statusOf(session, id, transaction);
+    return status ? { outcome: 'ended', status } : { outcome: 'not_found' };
+  }
+  const job = { lane: row['lane'] as string, name: row['name'] as string };
+  if (row['running'] !== 'true') return { outcome: 'canceled', ...job };
+  const node = (row['node'] as string | null) ?? undefined;
+  return { outcome: 'canceled_running', ...job, claimSeq: row['claim_seq'] as string, node };
+}
+
+/** Brings a job back from the dead letter. */
+export async function redrive(session: PostgresSession, id: string): Promise<Redriven> {
+  if (!isUuid(id)) return { outcome: 'not_found' };
+  const [row] = await session.app(redriveStatement, [session.offsetMs, id, session.schema]);
+  if (!row) {
+    const status = await statusOf(session, id);
+    return status ? { outcome: 'not_failed', status } : { outcome: 'not_found' };
+  }
+  if (row['revived'] === 'true') {
+    return {
+      outcome: 'redriven',
+      lane: row['lane'] as string,
+      priority: Number(row['priority']) as PriorityRank,
+    };
+  }
+  const businessKey = row['business_key'] as string;
+  const [holder] = await session.app(selectHolders, [[businessKey]]);
+  return { outcome: 'held', holder: holder?.['id'] as string | undefined, businessKey };
+}
+
+async function statusOf(
+  session: PostgresSession,
+  id: string,
+  transaction?: StoreTransaction,
+): Promise<JobStatus | undefined> {
+  const [row] = await session.app(selectStatus, [id, notEndedBefore(id, session.offsetMs)], transaction);
+  return row?.['status'] as JobStatus | undefined;
+}

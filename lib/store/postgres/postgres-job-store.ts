@@ -1,0 +1,242 @@
+import { uuidv7 } from 'uuidv7';
+import { TravelRefusedError } from '../../errors/store-errors.js';
+import {
+  type BucketRef,
+  type BucketStatus,
+  type Canceled,
+  type ExchangeAnswer,
+  type ExchangeRequest,
+  type ExecutionView,
+  type ForeignRequest,
+  type ForeignStream,
+  type Inserted,
+  JobStore,
+  type JobView,
+  type LateOutcome,
+  type NewJob,
+  type NodeRef,
+  type NodeRegistration,
+  type Notice,
+  type ProbeAnswer,
+  type ProbeRequest,
+  type ReconcileAnswer,
+  type ReconcileRequest,
+  type Redriven,
+  type RescueReport,
+  type RetentionReport,
+  type RetentionRequest,
+  type StoreTransaction,
+} from '../job-store.js';
+import { faultKindOf } from '../store-fault.js';
+import { JobInserter } from './insert/job-inserter.js';
+import { cancel, redrive } from './job-control.js';
+import { isUuid, notEndedBefore } from './job-id.js';
+import { type MigrationMode, Migrator } from './migrations/migrator.js';
+import { type MakeStatement, PostgresSession, type PostgresSessionOptions } from './postgres-session.js';
+import { reconcile } from './reconciler.js';
+import { rescueOwn } from './rescue.js';
+import { Retention } from './retention.js';
+import { StartUp, type StartUpOptions } from './start-up.js';
+import { deleteBucket, openBucket, setBucketStatus } from './statements/buckets.js';
+import { recordLate, selectHolds } from './statements/claims.js';
+import { decodeExchange, exchangeParameters, exchangeStatement } from './statements/exchange.js';
+import { decodeForeign, foreign, foreignParameters } from './statements/foreign.js';
+import { databaseIdentity } from './statements/database-identity.js';
+import { registerNode, removeNode, setNodeState, takeNotices } from './statements/nodes.js';
+import { ensurePartitions } from './statements/partitions.js';
+import { decodeProbe, probe, probeParameters } from './statements/probe.js';
+import { decodeExecution, decodeJob, selectExecutions, selectJob } from './statements/views.js';
+
+export interface PostgresJobStoreOptions extends PostgresSessionOptions {
+  readonly migrations: MigrationMode;
+  readonly startup: StartUpOptions;
+  /** Payloads above this many bytes go to a table of their own. */
+  readonly inlinePayloadBytes: number;
+}
+
+const skippingExchange: MakeStatement = (schema) => exchangeStatement(schema, false);
+const waitingExchange: MakeStatement = (schema) => exchangeStatement(schema, true);
+
+/**
+ * The job store on PostgreSQL 15 and later. Each statement is a file in `statements/`; what takes several is a class of its
+ * own. Exchanges run on connections of their own, what may wait on the service connection, the application's calls on
+ * its own connections.
+ */
+export class PostgresJobStore extends JobStore {
+  /** Shared with the lock store. */
+  readonly session: PostgresSession;
+  readonly #inserter: JobInserter;
+  readonly #startUp: StartUp;
+  readonly #retention: Retention;
+
+  constructor(options: PostgresJobStoreOptions) {
+    super();
+    this.session = new PostgresSession(options);
+    this.#retention = new Retention(this.session);
+    this.#inserter = new JobInserter(this.session, options.inlinePayloadBytes);
+    this.#startUp = new StartUp(
+      new Migrator(options.client, options.schema, options.migrations),
+      options.startup,
+    );
+  }
+
+  /** @throws DatabaseUnavailableError when the database stays away, and what {@link Migrator.migrate} throws. */
+  override open(): Promise<void> {
+    return this.#startUp.run();
+  }
+
+  override async close(): Promise<void> {
+    this.#startUp.stop();
+    this.#retention.stop();
+    await this.session.close();
+  }
+
+  override async registerNode(node: NodeRegistration): Promise<NodeRef> {
+    const { id, host, pid, version, lanes, handlers } = node;
+    const parameters = [this.session.offsetMs, id, host, pid, version, [...lanes], [...handlers]];
+    const [row] = await this.session.service(registerNode, parameters);
+    return { id, epoch: row?.['epoch'] as string };
+  }
+
+  override async setNodeState(node: NodeRef, state: 'running' | 'draining'): Promise<void> {
+    await this.session.service(setNodeState, [node.id, node.epoch, state]);
+  }
+
+  override async removeNode(node: NodeRef): Promise<void> {
+    await this.session.service(removeNode, [node.id, node.epoch]);
+  }
+
+  override async openBucket(node: NodeRef, lane: string): Promise<BucketRef> {
+    const id = uuidv7();
+    const [row] = await this.session.service(openBucket, [
+      this.session.offsetMs,
+      id,
+      node.id,
+      node.epoch,
+      lane,
+    ]);
+    return { id, epoch: row?.['epoch'] as number, lane, node };
+  }
+
+  override async setBucketStatus(bucket: BucketRef, from: BucketStatus, to: BucketStatus): Promise<boolean> {
+    const rows = await this.session.service(setBucketStatus, [
+      this.session.offsetMs,
+      bucket.id,
+      bucket.epoch,
+      from,
+      to,
+    ]);
+    if (rows.length > 0 && to === 'ready_to_delete')
+      await this.session.service(deleteBucket, [bucket.id, bucket.epoch]);
+    return rows.length > 0;
+  }
+
+  override insert(jobs: readonly NewJob[], transaction?: StoreTransaction): Promise<readonly Inserted[]> {
+    return this.#withPartitions(() => this.#inserter.insert(jobs, transaction), transaction);
+  }
+
+  override async reachedBy(transaction: StoreTransaction): Promise<boolean> {
+    const parameters = [this.session.schemaName];
+    const [theirs] = await this.session.app(databaseIdentity, parameters, transaction);
+    const [ours] = await this.session.app(databaseIdentity, parameters);
+    return typeof theirs?.['identity'] === 'string' && theirs['identity'] === ours?.['identity'];
+  }
+
+  override async exchange(request: ExchangeRequest): Promise<ExchangeAnswer> {
+    const statement = this.session.statement(request.wait ? waitingExchange : skippingExchange);
+    const rows = await this.session.engine.exchange(
+      statement,
+      exchangeParameters(request, this.session.offsetMs),
+    );
+    return decodeExchange(request, rows);
+  }
+
+  override async probe(request: ProbeRequest): Promise<ProbeAnswer> {
+    const statement = this.session.statement(probe);
+    const { rows, tookMs } = await this.session.engine.service.measured(statement, probeParameters(request));
+    return { oldest: decodeProbe(rows), tookMs };
+  }
+
+  override async foreign(request: ForeignRequest): Promise<readonly ForeignStream[]> {
+    return decodeForeign(
+      await this.session.service(foreign, foreignParameters(request, this.session.offsetMs)),
+    );
+  }
+
+  override reconcile(request: ReconcileRequest): Promise<ReconcileAnswer> {
+    return reconcile(this.session, request);
+  }
+
+  override rescueOwn(node: NodeRef, maxCrashRedeliveries: number): Promise<RescueReport> {
+    return this.#withPartitions(() => rescueOwn(this.session, node, maxCrashRedeliveries));
+  }
+
+  override async recordLate(late: LateOutcome): Promise<boolean> {
+    const { jobId, claimSeq, outcome, error } = late;
+    const bound = notEndedBefore(jobId, this.session.offsetMs);
+    const parameters = [this.session.offsetMs, jobId, claimSeq, outcome, error ?? null, bound];
+    return (await this.session.service(recordLate, parameters)).length > 0;
+  }
+
+  override async takeNotices(node: NodeRef): Promise<readonly Notice[]> {
+    const rows = await this.session.service(takeNotices, [node.id, node.epoch]);
+    return rows.map((row) => ({
+      jobId: row['job_id'] as string,
+      claimSeq: row['claim_seq'] as string,
+      reason: row['reason'] as Notice['reason'],
+    }));
+  }
+
+  override async holds(id: string, claimSeq: string): Promise<boolean> {
+    return (await this.session.app(selectHolds, [id, claimSeq])).length > 0;
+  }
+
+  override async get(id: string): Promise<JobView | undefined> {
+    if (!isUuid(id)) return undefined;
+    const [row] = await this.session.app(selectJob, [id, notEndedBefore(id, this.session.offsetMs)]);
+    return row && decodeJob(row);
+  }
+
+  override async executions(id: string): Promise<readonly ExecutionView[]> {
+    if (!isUuid(id)) return [];
+    const rows = await this.session.app(selectExecutions, [id, notEndedBefore(id, this.session.offsetMs)]);
+    return rows.map(decodeExecution);
+  }
+
+  override cancel(id: string, transaction?: StoreTransaction): Promise<Canceled> {
+    return this.#withPartitions(() => cancel(this.session, id, transaction), transaction);
+  }
+
+  override redrive(id: string): Promise<Redriven> {
+    return redrive(this.session, id);
+  }
+
+  override async ensurePartitions(days: number): Promise<number> {
+    const [row] = await this.session.service(ensurePartitions, [days, this.session.offsetMs]);
+    return row?.['ahead'] as number;
+  }
+
+  override retain(request: RetentionRequest): Promise<RetentionReport> {
+    return this.#retention.retain(request);
+  }
+
+  override travel(offsetMs: number): void {
+    if (process.env['NODE_ENV'] === 'production') throw new TravelRefusedError();
+    this.session.offsetMs = offsetMs;
+  }
+  /** Calls of the application write history too. In its transaction a missing partition must not be met at all. */
+  async #withPartitions<T>(work: () => Promise<T>, transaction?: StoreTransaction): Promise<T> {
+    if (transaction && this.session.offsetMs !== 0) await this.#ensureToday();
+    try {
+      return await work();
+    } catch (error) {
+      if (transaction || faultKindOf(error) !== 'missing_partition') throw error;
+      await this.#ensureToday();
+      return work();
+    }
+  }
+
+  async #ensureToday(): Promise<void> {
+    await this.session.app(ensurePartitions, [0, this.session.offsetMs]);
+  }
+}

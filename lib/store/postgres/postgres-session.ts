@@ -1,0 +1,80 @@
+import { type ClientConfig } from 'pg';
+import { type StoreTransaction } from '../job-store.js';
+import { type Row, type SqlClient, type Statement } from '../sql-client.js';
+import { toStoreError } from './connections/classify-fault.js';
+import { EngineConnections } from './connections/engine-connections.js';
+import { quoteSchema } from './schema-name.js';
+
+/** Makes a statement for a quoted schema. */
+export type MakeStatement = (schema: string) => Statement;
+
+export interface PostgresSessionOptions {
+  readonly schema: string;
+  /** Settings for the engine's own connections; asked for each connect. */
+  readonly engine: () => Promise<ClientConfig>;
+  /** The application's side. */
+  readonly client: SqlClient;
+  readonly exchangeConnections: number;
+  readonly nodeLabel: string;
+}
+
+/** What every part of the PostgreSQL store works with: the schema, the two sides' connections, the clock's offset. */
+export class PostgresSession {
+  /** Quoted. */
+  readonly schema: string;
+  readonly schemaName: string;
+  readonly engine: EngineConnections;
+  readonly engineConfig: () => Promise<ClientConfig>;
+  /** Added to the database's clock in every statement; 0 outside of tests. */
+  offsetMs = 0;
+  readonly #client: SqlClient;
+  readonly #statements = new Map<MakeStatement, Statement>();
+
+  constructor(options: PostgresSessionOptions) {
+    this.schema = quoteSchema(options.schema);
+    this.schemaName = options.schema;
+    this.#client = options.client;
+    this.engineConfig = options.engine;
+    this.engine = new EngineConnections(options.engine, options.exchangeConnections, options.nodeLabel);
+  }
+
+  /** A statement's text for this schema, made once. */
+  statement(make: MakeStatement): Statement {
+    const made = this.#statements.get(make) ?? make(this.schema);
+    this.#statements.set(make, made);
+    return made;
+  }
+
+  service(make: MakeStatement, parameters: readonly unknown[] = []): Promise<Row[]> {
+    return this.engine.service.query(this.statement(make), parameters);
+  }
+
+  /** On the caller's transaction when there is one, else on the application's side. */
+  async app(
+    make: MakeStatement,
+    parameters: readonly unknown[] = [],
+    transaction?: StoreTransaction,
+  ): Promise<Row[]> {
+    const statement = this.statement(make);
+    try {
+      return transaction
+        ? await transaction.query(statement.text, parameters)
+        : await this.#client.query(statement, parameters);
+    } catch (error) {
+      throw toStoreError(error);
+    }
+  }
+
+  /** A transaction of our own on the application's side. */
+  async transaction<T>(work: (transaction: StoreTransaction) => Promise<T>): Promise<T> {
+    try {
+      return await this.#client.transaction(work);
+    } catch (error) {
+      throw toStoreError(error);
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.engine.close(), this.#client.close()]);
+  }
+}

@@ -1,0 +1,46 @@
+import { type MakeStatement } from '../postgres-session.js';
+import { storeClock } from './clock.js';
+import { KEY_LOCK_TIMEOUT } from './insert-jobs.js';
+
+/**
+ * `$1` offset, `$2` id: moves a live job to history as canceled. A running one loses its claim: the execution is closed
+ * under that claim, the row moves on under the next, and its owner finds a notice.
+ */
+export const cancelOutside: MakeStatement = (schema) => ({
+  text: cancelText(schema, `, set_config('lock_timeout', '${KEY_LOCK_TIMEOUT}', true)`),
+});
+
+/** The same in a caller's transaction, whose settings are left alone. */
+export const cancelInside: MakeStatement = (schema) => ({ text: cancelText(schema, '') });
+
+function cancelText(schema: string, guard: string): string {
+  return `
+with clock as materialized (select ${storeClock('$1')} as now${guard}),
+gone as (
+  delete from ${schema}.job j using clock c where j.id = $2::uuid
+  returning j.*, c.now
+),
+owned as materialized (
+  select g.*, b.node_id, b.node_epoch from gone g left join ${schema}.bucket b on b.id = g.bucket
+),
+history as (
+  insert into ${schema}.job_history (id, name, version, lane, priority, outcome, scheduled_at, created_at, payload, claim_seq,
+         node, begun_at, ended_at, executions, failures, crashes, max_retries, business_key, tags, metadata, parent_id,
+         progress, error)
+  select o.id, o.name, o.version, o.lane, o.priority, 'canceled', o.scheduled_at, o.created_at, o.payload,
+         o.claim_seq + (o.status = 1)::int, o.node_id, o.begun_at, o.now, o.executions, o.failures, o.crashes,
+         o.max_retries, o.business_key, o.tags, o.metadata, o.parent_id, o.progress, o.last_error
+    from owned o
+),
+closed as (
+  insert into ${schema}.execution (job_id, claim_seq, number, node, outcome, began_at, ended_at)
+  select o.id, o.claim_seq, o.executions, o.node_id, 'canceled', o.begun_at, o.now from owned o where o.status = 1
+),
+noticed as (
+  insert into ${schema}.notice (node_id, node_epoch, job_id, claim_seq, reason, created_at)
+  select o.node_id, o.node_epoch, o.id, o.claim_seq, 'canceled', o.now from owned o
+   where o.status = 1 and o.node_id is not null
+  on conflict do nothing
+)
+select o.lane, o.name, (o.status = 1)::text as running, o.claim_seq::text as claim_seq, o.node_id as node from owned o`;
+}

@@ -1,0 +1,34 @@
+import { type MakeStatement } from '../postgres-session.js';
+import { storeClock } from './clock.js';
+import { KEY_LOCK_TIMEOUT } from './insert-jobs.js';
+
+/**
+ * `$1` offset, `$2` id, `$3` schema's name as an identifier: from the dead letter back to pending, due now, under the next
+ * claim. The delete reads from the insert: while a live job holds the business key nothing moves. The failed execution,
+ * which the dead letter row *was*, becomes a closed row, unless the partition of its day is gone already.
+ */
+export const redrive: MakeStatement = (schema) => ({
+  text: `
+with clock as materialized (select ${storeClock('$1')} as now, set_config('lock_timeout', '${KEY_LOCK_TIMEOUT}', true)),
+dead as materialized (
+  select d.*, c.now from ${schema}.dead_letter d cross join clock c where d.id = $2::uuid for update of d
+),
+revived as (
+  insert into ${schema}.job (id, name, version, lane, priority, scheduled_at, created_at, payload, claim_seq, executions,
+         max_retries, backoff, timeout_ms, business_key, tags, metadata, parent_id, progress, last_error)
+  select d.id, d.name, d.version, d.lane, d.priority, d.now, d.created_at, d.payload, d.claim_seq + 1, d.executions,
+         d.max_retries, d.backoff, d.timeout_ms, d.business_key, d.tags, d.metadata, d.parent_id, d.progress, d.error
+    from dead d
+  on conflict (business_key) where business_key is not null do nothing
+  returning id
+),
+closed as (
+  insert into ${schema}.execution (job_id, claim_seq, number, node, outcome, error, began_at, ended_at)
+  select d.id, d.claim_seq, d.executions, d.node, d.outcome, d.error, d.begun_at, d.ended_at
+    from dead d join revived r on r.id = d.id
+   where d.outcome <> 'crashed'
+     and to_regclass($3::text || '.execution_' || to_char(d.ended_at at time zone 'UTC', 'YYYYMMDD')) is not null
+),
+gone as (delete from ${schema}.dead_letter d using revived r where d.id = r.id)
+select d.lane, d.priority::text as priority, d.business_key, (exists (select from revived))::text as revived from dead d`,
+});
