@@ -1,0 +1,39 @@
+import { type EngineEvents } from '../observability/engine-events.js';
+import { type BucketRef, type BucketStatus, type JobStore } from '../store/job-store.js';
+import { mayMove, OWNER_LEAVES } from './bucket-transitions.js';
+
+/**
+ * A bucket that this node owns: its key in the database and the status that we last gave it. Every move goes through the
+ * one table of transitions, is a compare-and-set in the database, and is told.
+ */
+export class Bucket {
+  #status: BucketStatus = 'active';
+
+  constructor(
+    readonly ref: BucketRef,
+    private readonly store: JobStore,
+    private readonly events: EngineEvents,
+  ) {}
+
+  get status(): BucketStatus {
+    return this.#status;
+  }
+
+  /** False: somebody else moved it meanwhile; it is not ours any more. */
+  async moveTo(to: BucketStatus): Promise<boolean> {
+    const from = this.#status;
+    if (!mayMove(from, to, 'owner')) throw new RangeError(`a bucket never goes from ${from} to ${to}`);
+    if (!(await this.store.setBucketStatus(this.ref, from, to))) return false;
+    this.#status = to;
+    this.events.emit('bucket', { bucket: this.ref.id, lane: this.ref.lane, from, to });
+    return true;
+  }
+
+  /** Walks an idle bucket to its removal. False: not ours any more, or it still holds jobs. */
+  async remove(): Promise<boolean> {
+    for (const to of OWNER_LEAVES.slice(OWNER_LEAVES.indexOf(this.#status) + 1)) {
+      if (!(await this.moveTo(to))) return false;
+    }
+    return true;
+  }
+}

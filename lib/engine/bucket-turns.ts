@@ -1,0 +1,247 @@
+import { describeError } from '../errors/describe-error.js';
+import { type ClaimedJob, type ExchangeAnswer, type ExchangeRequest } from '../store/job-store.js';
+import { faultKindOf } from '../store/store-fault.js';
+import { type ExchangeLoopParts } from './exchange-loop-parts.js';
+import { respondTo } from './fault-response.js';
+import { type FloorKeeper } from './floor-keeper.js';
+import { type FloorsInUse } from './floors.js';
+import { Outbox, SKIPS_BEFORE_WAITING, type OutboxEntry, type Parcel } from './outbox.js';
+import { ProgressQueue } from './progress-queue.js';
+import { RunningClaims } from './running-claims.js';
+import { Verdicts, type Consequences } from './verdicts.js';
+
+const PARTITION_DAYS = 14;
+/** A wait for locked rows that was in vain is not repeated before this, so that one held row never owns the bucket. */
+const WAIT_AGAIN_AFTER_MS = 30_000;
+
+export type TurnResult =
+  | {
+      readonly kind: 'answered';
+      readonly request: ExchangeRequest;
+      readonly answer: ExchangeAnswer;
+      readonly consequences: Consequences;
+    }
+  | { readonly kind: 'reconciled'; readonly deposed: boolean; readonly consequences: Consequences }
+  | { readonly kind: 'failed'; readonly delayMs: number };
+
+/**
+ * One turn of a bucket, and what follows from its answer or its failure. Finished work leaves the outbox only by an answer
+ * of the database; after an unknown commit nothing is sent before claims and outcomes were compared with the database: a
+ * blind retry would strand the jobs that the lost reply had claimed. Never throws.
+ */
+export class BucketTurns {
+  readonly outbox = new Outbox();
+  readonly progress = new ProgressQueue();
+  readonly claims: RunningClaims;
+  readonly #parts: ExchangeLoopParts;
+  readonly #floors: FloorKeeper;
+  readonly #verdicts: Verdicts;
+  readonly #landings: (() => void)[] = [];
+  #inFlight = false;
+  #failures = 0;
+  #accepting = true;
+  #waitForLocks = false;
+  #waitAgainMs = 0;
+  /** What an exchange of unknown commit carried. */
+  #unsure: readonly OutboxEntry[] | undefined;
+
+  constructor(parts: ExchangeLoopParts, floors: FloorKeeper, onChange: () => void) {
+    this.#parts = parts;
+    this.#floors = floors;
+    const { bucket, slots, late, events } = parts;
+    this.#verdicts = new Verdicts(bucket.ref.id, this.outbox, late, events);
+    this.claims = new RunningClaims({
+      bucketId: bucket.ref.id,
+      slots,
+      starter: parts.executor({
+        onProgress: (report) => {
+          this.progress.put(report);
+          onChange();
+        },
+      }),
+      outbox: this.outbox,
+      late,
+      events,
+      onChange,
+    });
+  }
+
+  get inFlight(): boolean {
+    return this.#inFlight;
+  }
+
+  /** The last commit is unknown: {@link BucketTurns.reconcile} comes first. */
+  get unsure(): boolean {
+    return this.#unsure !== undefined;
+  }
+
+  /** Claims that come in from now on are given back unbegun. */
+  stopAccepting(): void {
+    this.#accepting = false;
+  }
+
+  /** From now on locked rows are waited for. */
+  waitForLocks(): void {
+    this.#waitForLocks = true;
+  }
+
+  /** The exchange that is in flight now, if any, has been answered and worked in. */
+  landed(): Promise<void> {
+    return this.#inFlight ? new Promise((resolve) => this.#landings.push(resolve)) : Promise.resolve();
+  }
+
+  async send(want: number): Promise<TurnResult> {
+    const { store, events, debug, bucket, faults, clock } = this.#parts;
+    const beganMs = clock.monotonicMs();
+    const parcel = this.outbox.next(beganMs >= this.#waitAgainMs ? SKIPS_BEFORE_WAITING : undefined);
+    const used = this.#floors.inUse();
+    const request = this.#request(parcel, used, want);
+    this.#inFlight = true;
+    try {
+      await debug.reach('exchange.sending', bucket.ref.id);
+      const answer = await store.exchange(request);
+      await debug.reach('exchange.answered', bucket.ref.id);
+      this.#failures = 0;
+      faults.worked('exchange');
+      const consequences = this.#answered(request, parcel, used, answer);
+      events.emit('turn', {
+        bucket: bucket.ref.id,
+        lane: bucket.ref.lane,
+        sent: request.settle.length,
+        recorded: answer.recorded.length,
+        skipped: answer.skipped.length,
+        lost: answer.lost.length,
+        wanted: request.want,
+        claimed: answer.claimed.length,
+        tookMs: clock.monotonicMs() - beganMs,
+      });
+      return { kind: 'answered', request, answer, consequences };
+    } catch (error) {
+      return { kind: 'failed', delayMs: await this.#failed(error, request, parcel) };
+    } finally {
+      this.#land();
+    }
+  }
+
+  /** Compares claims and outcomes with the database after an unknown commit. */
+  async reconcile(): Promise<TurnResult> {
+    const { store, bucket, events, debug, faults } = this.#parts;
+    const unsure = this.#unsure ?? [];
+    this.#inFlight = true;
+    try {
+      await debug.reach('reconcile.sending', bucket.ref.id);
+      const answer = await store.reconcile({
+        buckets: [bucket.ref],
+        known: this.known(),
+        unsettled: unsure.map(({ settlement: { id, claimSeq, drop } }) => ({
+          id,
+          claimSeq,
+          ...(drop ? { drop } : {}),
+        })),
+      });
+      await debug.reach('reconcile.answered', bucket.ref.id);
+      faults.worked('reconcile');
+      this.#unsure = undefined;
+      const recorded = new Set(answer.recorded);
+      const lost = new Set(answer.lost);
+      const consequences = this.#verdicts.apply(unsure, (id) =>
+        recorded.has(id) ? 'recorded' : lost.has(id) ? 'lost' : 'standing',
+      );
+      this.take(answer.strays.map(({ job }) => job));
+      events.emit('reconciled', {
+        cause: 'unknown_commit',
+        buckets: 1,
+        strays: answer.strays.length,
+        recorded: recorded.size,
+        lost: lost.size,
+      });
+      return { kind: 'reconciled', deposed: answer.deposed.includes(bucket.ref.id), consequences };
+    } catch (error) {
+      this.#failures += 1;
+      const { delayMs } = respondTo('unavailable', this.#failures);
+      faults.failed('reconcile', error, delayMs);
+      return { kind: 'failed', delayMs };
+    } finally {
+      this.#land();
+    }
+  }
+
+  /** Every claim that this bucket has an account of. */
+  known(): { id: string; claimSeq: string }[] {
+    const finished = this.outbox.all().map(({ settlement: { id, claimSeq } }) => ({ id, claimSeq }));
+    return [...this.claims.standing(), ...finished];
+  }
+
+  /** Runs claimed jobs, or gives them back when the node is stopping: they have not begun here. */
+  take(jobs: readonly ClaimedJob[]): void {
+    for (const job of jobs) {
+      if (this.#accepting) this.claims.start(job);
+      else this.claims.giveBack(job, this.#parts.releaseError);
+    }
+  }
+
+  #request(parcel: Parcel, { floors }: FloorsInUse, want: number): ExchangeRequest {
+    return {
+      bucket: this.#parts.bucket.ref,
+      settle: parcel.entries.map((entry) => entry.settlement),
+      progress: this.progress.take(parcel, this.claims, this.outbox),
+      want: parcel.suspect || parcel.overdue ? 0 : want,
+      handlers: this.#parts.handlers,
+      floors,
+      wait: parcel.overdue || this.#waitForLocks,
+      priorityBoostMs: this.#parts.priorityBoostMs,
+    };
+  }
+
+  #answered(
+    request: ExchangeRequest,
+    parcel: Parcel,
+    used: FloorsInUse,
+    answer: ExchangeAnswer,
+  ): Consequences {
+    if (answer.claimed.length > 0) this.#floors.claimed(used, answer.claimed);
+    if (answer.owned && answer.claimed.length < request.want) this.#floors.short();
+    this.outbox.passed(parcel);
+    const skipped = new Set(answer.skipped);
+    const lost = new Set(answer.lost);
+    const consequences = this.#verdicts.apply(parcel.entries, (id) =>
+      lost.has(id) ? 'lost' : skipped.has(id) ? 'skipped' : 'recorded',
+    );
+    for (const { id, claimSeq } of request.progress) {
+      if (lost.has(id) && this.claims.abort(id, claimSeq, 'lost')) this.#verdicts.tellLost(id, claimSeq);
+    }
+    this.take(answer.claimed);
+    return consequences;
+  }
+
+  /** Returns how long to wait before the next turn. */
+  async #failed(error: unknown, request: ExchangeRequest, parcel: Parcel): Promise<number> {
+    const { faults, store, clock } = this.#parts;
+    const kind = faultKindOf(error);
+    if (parcel.overdue && kind === 'unavailable') {
+      this.outbox.forgetSkips(parcel.entries);
+      this.#waitAgainMs = clock.monotonicMs() + WAIT_AGAIN_AFTER_MS;
+    }
+    this.#failures += 1;
+    const { reconcile, mend, delayMs } = respondTo(kind, this.#failures);
+    faults.failed('exchange', error, delayMs);
+    if (reconcile) this.#unsure = parcel.entries;
+    if (mend === 'partitions') {
+      await store
+        .ensurePartitions(PARTITION_DAYS)
+        .catch((cause: unknown) => void faults.failed('partitions', cause));
+    }
+    if (mend !== 'split') this.progress.putBack(request.progress);
+    // A report of progress is not worth a second statement: the first try after a bad row goes without.
+    else if (request.progress.length === 0) {
+      if (parcel.entries.length === 0) return respondTo('fatal', this.#failures).delayMs;
+      this.outbox.split(parcel, describeError(error).message);
+    }
+    return delayMs;
+  }
+
+  #land(): void {
+    this.#inFlight = false;
+    for (const resolve of this.#landings.splice(0)) resolve();
+  }
+}

@@ -1,0 +1,38 @@
+import { type Bucket } from '../buckets/bucket.js';
+import { type Clock } from '../cluster/clock.js';
+import { type DebugPoints } from '../observability/debug-points.js';
+import { type EngineEvents } from '../observability/engine-events.js';
+import { type ForeignStream, type HandlerFilter, type JobStore } from '../store/job-store.js';
+import { type EngineFaults } from './engine-faults.js';
+import { type LateRecorder } from './late-recorder.js';
+import { type ExecutionStarter } from './running-claims.js';
+import { type ExecutorHooks } from './running-execution.js';
+import { type Slots } from './slots.js';
+
+/** Makes the executor of one bucket: what its executions report goes through the hooks. */
+export type ExecutorFactory = (hooks: ExecutorHooks) => ExecutionStarter;
+
+/** What all buckets of a node share. */
+export interface LoopEnvironment {
+  readonly handlers: readonly HandlerFilter[];
+  readonly priorityBoostMs: number;
+  readonly pollIntervalMs: number;
+  readonly store: JobStore;
+  readonly clock: Clock;
+  readonly events: EngineEvents;
+  readonly debug: DebugPoints;
+  readonly faults: EngineFaults;
+  readonly late: LateRecorder;
+  readonly executor: ExecutorFactory;
+  readonly onForeign: (lane: string, streams: readonly ForeignStream[]) => void;
+}
+
+/** What one bucket's loop is made of. */
+export interface ExchangeLoopParts extends LoopEnvironment {
+  readonly bucket: Bucket;
+  readonly slots: Slots;
+  /** Error text of a claim that is given back because the node stops. */
+  readonly releaseError: string;
+  /** Called once, when the database says that the bucket is no longer ours. */
+  readonly onDeposed: () => void;
+}

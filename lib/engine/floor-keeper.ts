@@ -1,0 +1,153 @@
+import { type Clock } from '../cluster/clock.js';
+import { type DebugPoints } from '../observability/debug-points.js';
+import { type EngineEvents } from '../observability/engine-events.js';
+import { type BucketRef, type ForeignStream, type HandlerFilter, type JobStore } from '../store/job-store.js';
+import { type ClaimedJob } from '../store/job-store.js';
+import { Floors, lastPlaces, type FloorsInUse, type Places } from './floors.js';
+import { PassOver } from './pass-over.js';
+
+/** A look reads a stream in pieces; so many of them at most, so that a huge foreign backlog does not occupy the connection. */
+const MOST_PIECES = 20;
+
+export interface FloorKeeperParts {
+  readonly bucket: BucketRef;
+  readonly handlers: readonly HandlerFilter[];
+  readonly store: JobStore;
+  readonly clock: Clock;
+  readonly events: EngineEvents;
+  readonly debug: DebugPoints;
+  /** Claims start elsewhere now: it is worth a turn. */
+  readonly onChange: () => void;
+  /** Due jobs without a handler here were found. */
+  readonly onForeign: (lane: string, streams: readonly ForeignStream[]) => void;
+  readonly onFault: (where: string, error: unknown) => void;
+}
+
+/** Keeps the floors of one bucket: asks the database on the service connection, away from the hot path. */
+export class FloorKeeper {
+  readonly #floors = new Floors();
+  readonly #passOver = new PassOver();
+  readonly #parts: FloorKeeperParts;
+  #cancelTimer: (() => void) | undefined;
+  #timerAtMs = Number.POSITIVE_INFINITY;
+  #looking = false;
+  #stopped = false;
+
+  constructor(parts: FloorKeeperParts) {
+    this.#parts = parts;
+  }
+
+  /** Where the next claim starts. */
+  inUse(): FloorsInUse {
+    const { floors, generation } = this.#floors.inUse();
+    return { floors: { ...floors, ...this.#passOver.places(this.#nowMs()) }, generation };
+  }
+
+  claimed(used: FloorsInUse, claimed: readonly ClaimedJob[]): void {
+    const last = lastPlaces(claimed);
+    this.#floors.claimed(used, last);
+    this.#passOver.claimed(last);
+    this.#arm();
+  }
+
+  /** A claim found fewer jobs than it wanted: do jobs of other nodes stand in the way? */
+  short(): void {
+    const nowMs = this.#nowMs();
+    if (this.#looking || this.#stopped || !this.#passOver.wantsLook(nowMs)) return;
+    this.#passOver.beginLook(nowMs);
+    this.#looking = true;
+    void this.#look().finally(() => (this.#looking = false));
+  }
+
+  /** Something may have become claimable behind the floors. */
+  behind(): void {
+    this.#passOver.clear();
+    this.#floors.behind();
+    this.#arm();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#disarm();
+  }
+
+  #nowMs(): number {
+    return this.#parts.clock.monotonicMs();
+  }
+
+  #disarm(): void {
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+    this.#timerAtMs = Number.POSITIVE_INFINITY;
+  }
+
+  #arm(): void {
+    const nowMs = this.#nowMs();
+    const inMs = this.#floors.nextProbeInMs(nowMs);
+    if (inMs === undefined || this.#stopped || nowMs + inMs >= this.#timerAtMs) return;
+    this.#disarm();
+    this.#timerAtMs = nowMs + inMs;
+    this.#cancelTimer = this.#parts.clock.timer(inMs, () => {
+      this.#disarm();
+      void this.#probe();
+    });
+  }
+
+  async #probe(): Promise<void> {
+    const { store, bucket, handlers, events, debug } = this.#parts;
+    const probe = this.#floors.beginProbe();
+    try {
+      const answer = await store.probe({ lane: bucket.lane, handlers, streams: probe.streams });
+      await debug.reach('probe.answered', bucket.id);
+      if (this.#stopped) return;
+      const changes = this.#floors.probed(probe, answer, this.#nowMs());
+      events.emit('probe', {
+        bucket: bucket.id,
+        lane: bucket.lane,
+        streams: probe.streams.length,
+        tookMs: answer.tookMs,
+      });
+      for (const change of changes) events.emit('floor', { bucket: bucket.id, lane: bucket.lane, ...change });
+      if (changes.some(({ change }) => change !== 'raised')) this.#parts.onChange();
+    } catch (error) {
+      this.#floors.probeFailed(this.#nowMs());
+      this.#parts.onFault('probe', error);
+    }
+    this.#arm();
+  }
+
+  async #look(): Promise<void> {
+    const { store, bucket, handlers, events } = this.#parts;
+    try {
+      const { floors } = this.#floors.inUse();
+      const found = new Map<number, ForeignStream>();
+      let from: Places = floors;
+      for (let piece = 0; piece < MOST_PIECES && !this.#stopped; piece += 1) {
+        const before = from;
+        const streams = await store.foreign({ lane: bucket.lane, handlers, floors: from });
+        from = { ...from };
+        for (const stream of streams) {
+          if (stream.names.length === 0) continue;
+          const earlier = found.get(stream.priority);
+          found.set(stream.priority, {
+            ...stream,
+            read: stream.read + (earlier?.read ?? 0),
+            names: [...new Set([...(earlier?.names ?? []), ...stream.names])].slice(0, 10),
+          });
+          from[stream.priority] = stream.resumeAt;
+        }
+        if (streams.every(({ priority }) => from[priority] === before[priority])) break;
+      }
+      if (this.#stopped) return;
+      const streams = [...found.values()];
+      if (!this.#passOver.looked(streams, this.#nowMs())) return;
+      const names = [...new Set(streams.flatMap((stream) => stream.names))];
+      const jobs = streams.reduce((sum, stream) => sum + stream.read, 0);
+      events.emit('passed_over', { lane: bucket.lane, names, jobs });
+      this.#parts.onForeign(bucket.lane, streams);
+      this.#parts.onChange();
+    } catch (error) {
+      this.#parts.onFault('look for jobs of other nodes', error);
+    }
+  }
+}

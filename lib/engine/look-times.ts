@@ -1,0 +1,37 @@
+/**
+ * When a bucket looks for work without being told: the fixed poll, and the time at which the next job is due. Relative
+ * delays on the monotonic clock only; no clocks are compared. Pure.
+ */
+export class LookTimes {
+  #lastLookMs = Number.NEGATIVE_INFINITY;
+  #dueAtMs = Number.POSITIVE_INFINITY;
+
+  constructor(private readonly pollIntervalMs: number) {}
+
+  /** A job becomes due in so many milliseconds: told by a wakeup, or a retry that this node has just written. */
+  dueIn(nowMs: number, delayMs: number): void {
+    this.#dueAtMs = Math.min(this.#dueAtMs, nowMs + delayMs);
+  }
+
+  /**
+   * A claim was answered. `short`: it found fewer than it wanted, so the answer knows the next due time; only then the old
+   * one is forgotten, and own delays of the same exchange, which its snapshot could not see, are merged by `dueIn` afterwards.
+   */
+  looked(nowMs: number, short: boolean, nextDueInMs: number | undefined): void {
+    this.#lastLookMs = nowMs;
+    if (!short) return;
+    // One millisecond later rather than a claim that comes a fraction too early and finds nothing.
+    this.#dueAtMs =
+      nextDueInMs === undefined ? Number.POSITIVE_INFINITY : nowMs + Math.max(0, nextDueInMs) + 1;
+  }
+
+  /** Milliseconds until the next look. */
+  nextInMs(nowMs: number): number {
+    return Math.max(0, Math.min(this.#lastLookMs + this.pollIntervalMs, this.#dueAtMs) - nowMs);
+  }
+
+  /** The due time has come: it is the claim's business now. */
+  passed(nowMs: number): void {
+    if (this.#dueAtMs <= nowMs) this.#dueAtMs = Number.POSITIVE_INFINITY;
+  }
+}

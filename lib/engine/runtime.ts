@@ -1,0 +1,224 @@
+import {
+  Logger,
+  type OnApplicationBootstrap,
+  type OnApplicationShutdown,
+  type OnModuleDestroy,
+} from '@nestjs/common';
+import { type DrainStep } from '../observability/engine-events.js';
+import { type EngineParts } from './engine-parts.js';
+import { NodeEngine } from './node-engine.js';
+import { CalledOff } from './patience.js';
+import { within } from './within.js';
+
+/** What a {@link RatchetRuntime} is doing. `draining` begins at once and never goes back. */
+export type RuntimeState = 'idle' | 'starting' | 'running' | 'draining' | 'drained' | 'closed';
+
+export interface DrainOptions {
+  /** How long running jobs may take to finish, in milliseconds. @defaultValue the module option `drainTimeout` */
+  readonly timeout?: number;
+}
+
+/** What follows the timeout is bounded too: about five seconds in all, also while the database is away. */
+const RELEASE_MS = 3_000;
+const HEED_MS = 500;
+const LEAVE_MS = 1_000;
+const CLOSE_MS = 1_500;
+
+/**
+ * Starts, drains and closes the engine of this process: the only owner of its loops. Nest calls it by its hooks; call
+ * {@link RatchetRuntime.drain} yourself, before `app.close()`, when jobs use clients that other modules close in
+ * `onModuleDestroy`.
+ *
+ * Shutdown, in order, each step logged: no further claims; own timers stop; running executions may finish within the
+ * timeout; what is left is given back uncharged; then its signals are aborted; the node's rows are removed; connections
+ * close. Every method tolerates being called twice, too early, or during another.
+ */
+export class RatchetRuntime implements OnApplicationBootstrap, OnModuleDestroy, OnApplicationShutdown {
+  readonly #logger = new Logger('RatchetRuntime');
+  readonly #parts: EngineParts;
+  #state: RuntimeState = 'idle';
+  #engine: NodeEngine | undefined;
+  #opening: Promise<void> = Promise.resolve();
+  #starting: Promise<void> | undefined;
+  #draining: Promise<void> | undefined;
+  #closing: Promise<void> | undefined;
+  #announced: Promise<void> = Promise.resolve();
+  readonly #drained: Promise<void>;
+  #tellDrained: () => void = () => {};
+
+  constructor(parts: EngineParts) {
+    this.#parts = parts;
+    this.#drained = new Promise((resolve) => (this.#tellDrained = resolve));
+  }
+
+  get state(): RuntimeState {
+    return this.#state;
+  }
+
+  /** Executions whose handlers have not returned. */
+  get running(): number {
+    return this.#engine?.running ?? 0;
+  }
+
+  /** Resolves when a drain, whoever began it, is over. */
+  drained(): Promise<void> {
+    return this.#drained;
+  }
+
+  onApplicationBootstrap(): Promise<void> {
+    return this.start();
+  }
+
+  onModuleDestroy(): void {
+    this.beginDrain();
+  }
+
+  onApplicationShutdown(): Promise<void> {
+    return this.close();
+  }
+
+  /**
+   * Registers the node and begins to claim. With `worker: false` it does nothing. When the database is away it returns
+   * after the first failed try and goes on in the background: the application must be able to boot and to say so.
+   *
+   * @throws what the database says when no waiting mends it (a missing grant, a dropped table).
+   */
+  start(): Promise<void> {
+    if (this.#state === 'idle') this.#starting = this.#start();
+    return this.#starting ?? Promise.resolve();
+  }
+
+  /** Stops claiming, at once and synchronously. Running executions go on. */
+  beginDrain(): void {
+    if (this.#state !== 'idle' && this.#state !== 'starting' && this.#state !== 'running') return;
+    this.#state = 'draining';
+    const engine = this.#engine;
+    if (!engine) return;
+    engine.stopClaims();
+    this.#step('claims', 0);
+    this.#announced = engine.announceDrain();
+  }
+
+  /**
+   * Stops politely: running executions may finish within the timeout, the rest is given back uncharged and aborted.
+   * Never rejects. A second call waits for the first, whatever its timeout.
+   */
+  drain(options: DrainOptions = {}): Promise<void> {
+    this.beginDrain();
+    this.#draining ??= this.#drain(options.timeout ?? this.#parts.settings.drainTimeoutMs);
+    return this.#draining;
+  }
+
+  /** Drains if nobody has, then closes what the engine opened. Bounded by the drain's timeout and about five seconds. Never rejects. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #start(): Promise<void> {
+    if (!this.#parts.settings.worker) {
+      this.#state = 'running';
+      return;
+    }
+    this.#state = 'starting';
+    const engine = new NodeEngine(this.#parts, this.#logger);
+    this.#engine = engine;
+    let fails = 0;
+    const firstFailure = new Promise<void>((resolve) => {
+      this.#opening = engine
+        .open(() => {
+          fails += 1;
+          resolve();
+        })
+        .then(() => this.#opened(engine))
+        .catch((error: unknown) => {
+          if (error instanceof CalledOff) return;
+          // Nest has been told that the boot is done: all that is left is to say it.
+          if (fails === 0) throw error;
+          engine.faults.failed('start', error);
+        });
+    });
+    await Promise.race([this.#opening, firstFailure]);
+  }
+
+  #opened(engine: NodeEngine): void {
+    if (this.#state !== 'starting') return;
+    this.#state = 'running';
+    const lanes = engine.loops.map((loop) => loop.bucket.ref.lane);
+    if (lanes.length === 0) {
+      this.#logger.warn(`node ${engine.node?.id ?? ''} has no @Job handler: it enqueues, but runs nothing`);
+      return;
+    }
+    this.#logger.log(
+      `node ${engine.node?.id ?? ''} (epoch ${engine.node?.epoch ?? ''}) serves ${lanes.join(', ')}`,
+    );
+  }
+
+  async #drain(timeoutMs: number): Promise<void> {
+    const { clock, debug } = this.#parts;
+    const engine = this.#engine;
+    if (engine) {
+      const beganMs = clock.monotonicMs();
+      // A start in progress stops at its next step.
+      await within(clock, LEAVE_MS, this.#opening);
+      void engine.stopTimers();
+      this.#step('timers', beganMs);
+      await within(clock, timeoutMs, engine.whenIdle());
+      this.#step('wait', beganMs);
+      await debug.reach('drain.releasing', engine.node?.id ?? '');
+      const left = engine.release();
+      if (left > 0)
+        this.#logger.warn(`${left} executions did not finish within ${timeoutMs} ms: given back, uncharged`);
+      const recorded = await within(clock, RELEASE_MS, engine.whenRecorded());
+      this.#step('release', beganMs);
+      engine.abort();
+      if (engine.running > 0 && recorded) await within(clock, HEED_MS, engine.whenEnded());
+      this.#step('abort', beganMs);
+      engine.stopListening();
+      await within(
+        clock,
+        LEAVE_MS,
+        this.#announced.then(() => this.#leave(engine)),
+      );
+      this.#step('deregister', beganMs);
+    }
+    this.#state = 'drained';
+    this.#tellDrained();
+  }
+
+  async #leave(engine: NodeEngine): Promise<void> {
+    if (await engine.leave()) return;
+    this.#logger.warn(
+      `not everything of node ${engine.node?.id ?? ''} could be recorded: its jobs come back when a node of this id starts again`,
+    );
+  }
+
+  async #close(): Promise<void> {
+    const { clock, resources, coordinator, store } = this.#parts;
+    await this.drain();
+    const beganMs = clock.monotonicMs();
+    this.#engine?.stop();
+    for (const resource of resources ?? [coordinator, store]) {
+      await within(clock, CLOSE_MS, resource.close());
+    }
+    this.#state = 'closed';
+    if (this.#engine) this.#step('close', beganMs);
+  }
+
+  #step(step: DrainStep, beganMs: number): void {
+    const { clock, events } = this.#parts;
+    const tookMs = beganMs === 0 ? 0 : Math.round(clock.monotonicMs() - beganMs);
+    events.emit('drain', { step, running: this.running, tookMs });
+    this.#logger.log(`shutdown: ${STEP_LINES[step]} (${this.running} running, ${tookMs} ms)`);
+  }
+}
+
+const STEP_LINES: Record<DrainStep, string> = {
+  claims: 'no further claims',
+  timers: 'own timers stopped',
+  wait: 'waited for running executions',
+  release: 'the rest is given back',
+  abort: 'the rest is aborted',
+  deregister: 'the node has left',
+  close: 'connections closed',
+};

@@ -1,0 +1,74 @@
+import { type EngineEvents } from '../observability/engine-events.js';
+import { type LateRecorder } from './late-recorder.js';
+import { type Outbox, type OutboxEntry } from './outbox.js';
+
+/** What the database's answer about finished work means for the next turns. */
+export interface Consequences {
+  /** A job that we gave back is due at once. */
+  dueNow: boolean;
+  /** Something was given back behind the floors. */
+  behind: boolean;
+  /** Delays of retries and snoozes: the statement that wrote them could not see them. */
+  readonly dueInMs: number[];
+  /** The smallest number of skips among the entries that were skipped now. */
+  fewestSkips: number | undefined;
+}
+
+/** Works the database's word on finished executions into the outbox: recorded, skipped, or lost to a newer claim. */
+export class Verdicts {
+  constructor(
+    private readonly bucketId: string,
+    private readonly outbox: Outbox,
+    private readonly late: LateRecorder,
+    private readonly events: EngineEvents,
+  ) {}
+
+  /** `undecided` says which entries stay as they are: skipped by an exchange, or still standing after a reconcile. */
+  apply(
+    entries: readonly OutboxEntry[],
+    verdict: (id: string) => 'recorded' | 'skipped' | 'lost' | 'standing',
+  ): Consequences {
+    const consequences: Consequences = { dueNow: false, behind: false, dueInMs: [], fewestSkips: undefined };
+    for (const entry of entries) {
+      switch (verdict(entry.settlement.id)) {
+        case 'recorded':
+          this.#recorded(entry, consequences);
+          break;
+        case 'lost':
+          this.#lost(entry);
+          break;
+        case 'skipped':
+          this.outbox.skip(entry);
+          consequences.fewestSkips = Math.min(consequences.fewestSkips ?? entry.skips, entry.skips);
+          break;
+        case 'standing':
+      }
+    }
+    return consequences;
+  }
+
+  tellLost(jobId: string, claimSeq: string): void {
+    this.events.emit('lost', { bucket: this.bucketId, jobId, claimSeq });
+  }
+
+  #recorded(entry: OutboxEntry, consequences: Consequences): void {
+    const { id, claimSeq, outcome, delayMs } = entry.settlement;
+    this.outbox.remove(entry.key);
+    if (this.events.heard('settled')) {
+      this.events.emit('settled', { bucket: this.bucketId, jobId: id, claimSeq, outcome });
+    }
+    if (entry.late) this.late.record(entry.late);
+    if (outcome === 'released') consequences.behind = true;
+    if (outcome === 'released' || delayMs === 0) consequences.dueNow = true;
+    else if (delayMs !== undefined) consequences.dueInMs.push(delayMs);
+  }
+
+  #lost(entry: OutboxEntry): void {
+    const { id, claimSeq, outcome, error } = entry.settlement;
+    this.outbox.remove(entry.key);
+    this.tellLost(id, claimSeq);
+    const own = { jobId: id, claimSeq, outcome, ...(error === undefined ? {} : { error }) };
+    if (entry.late) this.late.record(entry.late);
+    else if (outcome !== 'released') this.late.record(own);
+  }
+}
