@@ -24,6 +24,7 @@ export default {
   moduleNameMapper: {
     '^(\\.{1,2}/.*)\\.js$': '$1',
     '^nestjs-ratchet$': '<rootDir>/lib/index.ts',
+    '^nestjs-ratchet/embedded$': '<rootDir>/lib/embedded/index.ts',
     '^nestjs-ratchet/testing$': '<rootDir>/lib/testing/index.ts',
   },
   globalSetup: '<rootDir>/test/support/global-setup.mjs',

@@ -1,13 +1,13 @@
 import { type InjectionToken } from '@nestjs/common';
-import { type ClientConfig } from 'pg';
 import { type DataSource } from 'typeorm';
 import { DEFAULTS } from './ratchet.defaults.js';
 import { type OptionReader, isPlainObject } from './ratchet.option-reader.js';
+import { type ConnectionSettings } from './store/postgres/connections/connection-config.js';
 
 /** The way to the database, as the options chose it. */
 export type DatabaseChoice =
   | { readonly kind: 'dataSource'; readonly dataSource: DataSource | InjectionToken }
-  | { readonly kind: 'connection'; readonly config: ClientConfig }
+  | { readonly kind: 'connection'; readonly settings: ConnectionSettings }
   | { readonly kind: 'embedded'; readonly dataDir: string; readonly port: number | undefined };
 
 /** Reads `dataSource`, `connection` or `database`: exactly one must be there. */
@@ -18,7 +18,7 @@ export function readDatabase(reader: OptionReader): DatabaseChoice {
     reader.refuse('dataSource, connection, database', `${found}; give exactly one`);
     return { kind: 'dataSource', dataSource: 'default' };
   }
-  if (reader.has('connection')) return { kind: 'connection', config: readConnection(reader) };
+  if (reader.has('connection')) return { kind: 'connection', settings: readConnection(reader) };
   if (reader.has('database')) return readEmbedded(reader);
   return { kind: 'dataSource', dataSource: readDataSource(reader) };
 }
@@ -41,46 +41,48 @@ function isPostgresUrl(value: string): boolean {
   return /^postgres(ql)?:\/\//.test(value) && URL.canParse(value);
 }
 
-function readConnection(reader: OptionReader): ClientConfig {
+function readConnection(reader: OptionReader): ConnectionSettings {
   if (typeof reader.peek('connection') === 'string') {
     // Not shown when it is wrong: it may hold a password.
     const url = reader.peek('connection') as string;
     if (!isPostgresUrl(url)) reader.refuse('connection', `is no PostgreSQL URL; allowed: ${POSTGRES_URL}`);
-    return { connectionString: url };
+    return { url };
   }
   const given = reader.section('connection');
-  const extra = given.peek('extra');
-  if (extra !== undefined && !isPlainObject(extra)) given.wrong('extra', 'an object, passed on to pg');
-  const config: ClientConfig = isPlainObject(extra) ? { ...extra } : {};
-  const ssl = given.peek('ssl');
-  if (ssl !== undefined) config.ssl = ssl as NonNullable<ClientConfig['ssl']>;
   const parts = readParts(given);
-  if (given.has('url')) {
-    const url = given.peek('url');
+  const url = given.peek('url');
+  if (url !== undefined) {
     if (Object.keys(parts).length > 0)
       given.refuse('url', 'is given beside its parts; give one or the other');
-    if (typeof url === 'string' && isPostgresUrl(url)) config.connectionString = url;
-    else given.refuse('url', `is no PostgreSQL URL; allowed: ${POSTGRES_URL}`);
+    if (typeof url !== 'string' || !isPostgresUrl(url)) {
+      given.refuse('url', `is no PostgreSQL URL; allowed: ${POSTGRES_URL}`);
+    }
   }
+  const extra = given.peek('extra');
+  if (extra !== undefined && !isPlainObject(extra)) given.wrong('extra', 'an object, passed on to pg');
+  const read = { ...parts, url, extra, ssl: given.peek('ssl') };
   given.finish();
-  return { ...config, ...parts };
+  return present(read) as ConnectionSettings;
 }
 
-function readParts(given: OptionReader): ClientConfig {
+function readParts(given: OptionReader): Record<string, unknown> {
   const anyText = (key: string): string | undefined =>
     given.text(key, (value) => value !== '', 'a text that is not empty');
   const password = given.peek('password');
   if (password !== undefined && typeof password !== 'string' && typeof password !== 'function') {
     given.refuse('password', 'is neither a text nor a function that returns one');
   }
-  const parts = {
+  return present({
     host: anyText('host'),
     port: given.whole('port', undefined, 1, 65_535),
-    user: anyText('username'),
-    password: password as ClientConfig['password'],
+    username: anyText('username'),
+    password,
     database: anyText('database'),
-  };
-  return Object.fromEntries(Object.entries(parts).filter(([, value]) => value !== undefined));
+  });
+}
+
+function present(settings: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined));
 }
 
 function readEmbedded(reader: OptionReader): DatabaseChoice {

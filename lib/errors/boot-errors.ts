@@ -67,22 +67,11 @@ export class DataSourceNotFoundError extends RatchetError {
   }
 }
 
-/** What was given as DataSource is none for PostgreSQL. */
+/** What was given as DataSource is none, or not ready. */
 export class DataSourceUnfitError extends RatchetError {
   override readonly code = 'DATA_SOURCE_UNFIT';
 
   constructor(asked: string, what: string) {
-    super(
-      `DATA_SOURCE_UNFIT: RatchetModule: dataSource: ${asked} is ${what}; give a TypeORM DataSource of type postgres`,
-    );
-  }
-}
-
-/** The application's DataSource waits for something that waits for it. */
-export class DataSourceFailedError extends RatchetError {
-  override readonly code = 'DATA_SOURCE_FAILED';
-
-  constructor(asked: string, reason: string, cause: unknown) {
-    super(`DATA_SOURCE_FAILED: RatchetModule: dataSource: ${asked} could not be made: ${reason}`, { cause });
+    super(`DATA_SOURCE_UNFIT: RatchetModule: dataSource: ${asked} is ${what}`);
   }
 }

@@ -2,6 +2,7 @@ export * from './ratchet-error.js';
 export * from './boot-errors.js';
 export * from './definition-errors.js';
 export * from './discovery-errors.js';
+export * from './embedded-errors.js';
 export * from './enqueue-errors.js';
 export * from './execution-errors.js';
 export * from './intake-errors.js';

@@ -197,10 +197,10 @@ describe('resolveOptions', () => {
       const password = () => 'secret';
       const url = 'postgres://me@db:5433/shop';
       const database = (connection: object | string) => resolveOptions({ connection }).database;
-      expect(database(url)).toEqual({ kind: 'connection', config: { connectionString: url } });
+      expect(database(url)).toEqual({ kind: 'connection', settings: { url } });
       expect(database({ url, ssl: true })).toEqual({
         kind: 'connection',
-        config: { connectionString: url, ssl: true },
+        settings: { url, ssl: true },
       });
       expect(
         database({
@@ -213,7 +213,14 @@ describe('resolveOptions', () => {
         }),
       ).toEqual({
         kind: 'connection',
-        config: { host: 'db', port: 5433, user: 'me', password, database: 'shop', keepAlive: true },
+        settings: {
+          host: 'db',
+          port: 5433,
+          username: 'me',
+          password,
+          database: 'shop',
+          extra: { keepAlive: true },
+        },
       });
     });
 
