@@ -70,16 +70,7 @@ describe.each(TYPEORM_VERSIONS)('Enlistment with TypeORM $version', ({ make }) =
 
   it('refuses what is given and in no transaction', async () => {
     const runner = source.createQueryRunner();
-    const strangers = [
-      source.manager,
-      source,
-      runner,
-      runner.manager,
-      () => undefined,
-      {},
-      'tx',
-      1,
-    ];
+    const strangers = [source.manager, source, runner, runner.manager, () => undefined, {}, 'tx', 1];
     for (const given of strangers) {
       await expect(enlistment.find(given)).rejects.toMatchObject({ code: 'TRANSACTION_NOT_ACTIVE' });
     }
