@@ -144,10 +144,12 @@ export class PostgresJobStore extends JobStore {
 
   override async exchange(request: ExchangeRequest): Promise<ExchangeAnswer> {
     const statement = this.session.statement(request.wait ? waitingExchange : skippingExchange);
-    const rows = await this.session.engine.exchange(
-      statement,
-      exchangeParameters(request, this.session.offsetMs),
-    );
+    const { engine, offsetMs } = this.session;
+    const parameters = exchangeParameters(request, offsetMs);
+    // One that waits for locked rows must not hold up the turns of the other buckets.
+    const rows = await (request.wait
+      ? engine.service.query(statement, parameters)
+      : engine.exchange(statement, parameters));
     return decodeExchange(request, rows);
   }
 
