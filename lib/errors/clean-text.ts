@@ -13,10 +13,13 @@ export function cleanText(text: string, maxBytes = Number.POSITIVE_INFINITY): st
     return clean;
   }
   const note = ` … (cut, ${text.length} characters)`;
-  const room = Math.max(0, maxBytes - Buffer.byteLength(note));
-  const kept = Buffer.from(clean)
-    .subarray(0, room)
-    .toString()
-    .replace(/\uFFFD+$/, '');
-  return kept + note.slice(0, Math.max(0, maxBytes - Buffer.byteLength(kept)));
+  const room = maxBytes - Buffer.byteLength(note);
+  if (room <= 0) return headOf(clean, maxBytes);
+  return headOf(clean, room) + note;
+}
+
+/** The first bytes of a text, without the half of a character that may be left at the cut. */
+function headOf(text: string, bytes: number): string {
+  const head = Buffer.from(text).subarray(0, bytes).toString();
+  return head.replace(/\uFFFD+$/, '');
 }

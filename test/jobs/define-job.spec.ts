@@ -1,0 +1,110 @@
+import { describe, expect, it } from '@jest/globals';
+import { z } from 'zod';
+import { defineJob, differingKey, makeDefinition, sameDefinition } from '../../lib/jobs/define-job.js';
+
+describe('defineJob', () => {
+  it('fills in lane, priority, version and history, and leaves the rest to the engine', () => {
+    expect(defineJob('ping')).toEqual({
+      name: 'ping',
+      version: 1,
+      lane: 'default',
+      priority: 'normal',
+      maxRetries: undefined,
+      backoff: undefined,
+      timeoutMs: undefined,
+      history: 'keep',
+      schema: undefined,
+      upcast: undefined,
+    });
+  });
+
+  it('resolves what it is given', () => {
+    const job = defineJob('x', {
+      lane: 'mail',
+      priority: 'high',
+      maxRetries: 0,
+      timeout: '2m',
+      backoff: { type: 'none' },
+      version: 3,
+    });
+    expect(job).toMatchObject({
+      lane: 'mail',
+      priority: 'high',
+      maxRetries: 0,
+      timeoutMs: 120_000,
+      version: 3,
+    });
+    expect(job.backoff).toMatchObject({ type: 'none' });
+  });
+
+  it('returns something that nobody can change', () => {
+    const job = defineJob('x', { backoff: {} });
+    expect(Object.isFrozen(job)).toBe(true);
+    expect(Object.isFrozen(job.backoff)).toBe(true);
+  });
+
+  it('takes schemas that are functions', () => {
+    const schema = Object.assign(() => undefined, {
+      '~standard': { version: 1, vendor: 'x', validate: () => ({ value: 1 }) },
+    });
+    expect(makeDefinition('x', { schema }).schema).toBe(schema);
+  });
+
+  it.each([
+    ['', {}, 'name'],
+    ['x'.repeat(201), {}, 'name'],
+    ['a\0b', {}, 'name'],
+    ['a\ud800', {}, 'name'],
+    ['invoice#failed', {}, 'name'],
+    [undefined, {}, 'name'],
+    [7, {}, 'name'],
+    ['x', null, 'policy'],
+    ['x', [], 'policy'],
+    ['x', 'mail', 'policy'],
+    ['x', { lane: '' }, 'lane'],
+    ['x', { lane: 'a\0' }, 'lane'],
+    ['x', { priority: 'urgent' }, 'priority'],
+    ['x', { priority: 3 }, 'priority'],
+    ['x', { maxRetries: -1 }, 'maxRetries'],
+    ['x', { maxRetries: 1.5 }, 'maxRetries'],
+    ['x', { maxRetries: Infinity }, 'maxRetries'],
+    ['x', { timeout: '10 minutes' }, 'timeout'],
+    ['x', { timeout: 0 }, 'timeout'],
+    ['x', { backoff: { delay: 'soon' } }, 'backoff.delay'],
+    ['x', { history: 'none' }, 'history'],
+    ['x', { version: 0 }, 'version'],
+    ['x', { schema: {} }, 'schema'],
+    ['x', { schema: { parse: () => 1 } }, 'schema'],
+    ['x', { upcast: 'v1' }, 'upcast'],
+    ['x', { retries: 3 }, 'retries'],
+  ])('refuses (%j, %j), naming the key', (name, policy, key) => {
+    expect(() => makeDefinition(name, policy)).toThrow(
+      expect.objectContaining({
+        code: 'INVALID_JOB_DEFINITION',
+        key,
+        message: expect.stringContaining('allowed: '),
+      }),
+    );
+  });
+});
+
+describe('sameDefinition', () => {
+  const policy = { lane: 'mail', backoff: { delay: 5 }, timeout: 10 } as const;
+
+  it('compares what is said, not the object', () => {
+    expect(sameDefinition(defineJob('x', policy), defineJob('x', { ...policy, timeout: '10ms' }))).toBe(true);
+  });
+
+  it.each([
+    [{ lane: 'other' }, 'lane'],
+    [{ backoff: { delay: 6 } }, 'backoff'],
+    [{ backoff: undefined }, 'backoff'],
+    [{ timeout: 11 }, 'timeoutMs'],
+    [{ schema: z.unknown() }, 'schema'],
+    [{ version: 2 }, 'version'],
+  ])('finds what differs: %j', (other, key) => {
+    const [one, two] = [defineJob('x', policy), makeDefinition('x', { ...policy, ...other })];
+    expect(sameDefinition(one, two)).toBe(false);
+    expect(differingKey(one, two)).toBe(key);
+  });
+});
