@@ -93,6 +93,17 @@ export class TravelRefusedError extends RatchetError {
   }
 }
 
+/** Another process has registered under the id of this node since. */
+export class NodeDeposedError extends RatchetError {
+  readonly code = 'NODE_DEPOSED';
+
+  constructor(id: string) {
+    super(
+      `NODE_DEPOSED: node: "${id}" is registered by another process now; give each process a nodeId of its own`,
+    );
+  }
+}
+
 /** The store was used before `open` or after `close`. */
 export class StoreClosedError extends RatchetError {
   readonly code = 'STORE_CLOSED';

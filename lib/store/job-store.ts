@@ -338,6 +338,7 @@ export abstract class JobStore {
   /** Removes the row if the epoch still matches. */
   abstract removeNode(node: NodeRef): Promise<void>;
 
+  /** Rejects with `NodeDeposedError` when the node's id has been registered under a newer epoch. */
   abstract openBucket(node: NodeRef, lane: string): Promise<BucketRef>;
   /** Compare-and-set by (id, epoch, from). False: somebody else moved it. `ready_to_delete` deletes the row when it holds no job. */
   abstract setBucketStatus(bucket: BucketRef, from: BucketStatus, to: BucketStatus): Promise<boolean>;

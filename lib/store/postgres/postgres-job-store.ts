@@ -1,5 +1,5 @@
 import { uuidv7 } from 'uuidv7';
-import { TravelRefusedError } from '../../errors/store-errors.js';
+import { NodeDeposedError, TravelRefusedError } from '../../errors/store-errors.js';
 import {
   type BucketRef,
   type BucketStatus,
@@ -108,14 +108,10 @@ export class PostgresJobStore extends JobStore {
 
   override async openBucket(node: NodeRef, lane: string): Promise<BucketRef> {
     const id = uuidv7();
-    const [row] = await this.session.service(openBucket, [
-      this.session.offsetMs,
-      id,
-      node.id,
-      node.epoch,
-      lane,
-    ]);
-    return { id, epoch: row?.['epoch'] as number, lane, node };
+    const parameters = [this.session.offsetMs, id, node.id, node.epoch, lane];
+    const [row] = await this.session.service(openBucket, parameters);
+    if (!row) throw new NodeDeposedError(node.id);
+    return { id, epoch: row['epoch'] as number, lane, node };
   }
 
   override async setBucketStatus(bucket: BucketRef, from: BucketStatus, to: BucketStatus): Promise<boolean> {

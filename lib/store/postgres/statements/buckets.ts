@@ -1,11 +1,15 @@
 import { type MakeStatement } from '../postgres-session.js';
 import { storeClock } from './clock.js';
 
-/** `$1` offset, then id, node id, node epoch, lane. */
+/**
+ * `$1` offset, then id, node id, node epoch, lane. No row: another process has registered the id since. The share lock makes
+ * such a registration, and the rescue after it, wait for the bucket.
+ */
 export const openBucket: MakeStatement = (schema) => ({
   text: `
 insert into ${schema}.bucket (id, node_id, node_epoch, lane, status, created_at, status_at)
-values ($2::uuid, $3, $4::bigint, $5, 'active', ${storeClock('$1')}, ${storeClock('$1')})
+select $2::uuid, n.id, n.epoch, $5, 'active', ${storeClock('$1')}, ${storeClock('$1')}
+  from ${schema}.node n where n.id = $3 and n.epoch = $4::bigint for share
 returning epoch`,
 });
 
