@@ -1,8 +1,16 @@
 import { uuidv7 } from 'uuidv7';
 import { PoolSqlClient } from '../../lib/store/postgres/connections/pool-sql-client.js';
 import { clientConfigOf } from '../../lib/store/postgres/connections/connection-config.js';
-import { PostgresJobStore, type PostgresJobStoreOptions } from '../../lib/store/postgres/postgres-job-store.js';
-import { type BucketRef, type ExchangeRequest, type NewJob, type NodeRef } from '../../lib/store/job-store.js';
+import {
+  PostgresJobStore,
+  type PostgresJobStoreOptions,
+} from '../../lib/store/postgres/postgres-job-store.js';
+import {
+  type BucketRef,
+  type ExchangeRequest,
+  type NewJob,
+  type NodeRef,
+} from '../../lib/store/job-store.js';
 
 /** A PostgreSQL job store on a test database, as the module would build one. Not opened. */
 export function createStore(url: string, options: Partial<PostgresJobStoreOptions> = {}): PostgresJobStore {
@@ -22,7 +30,10 @@ export function createStore(url: string, options: Partial<PostgresJobStoreOption
 
 let nodes = 0;
 
-export async function registerTestNode(store: PostgresJobStore, id = `node-${String((nodes += 1))}`): Promise<NodeRef> {
+export async function registerTestNode(
+  store: PostgresJobStore,
+  id = `node-${String((nodes += 1))}`,
+): Promise<NodeRef> {
   return store.registerNode({ id, host: 'test', pid: 1, version: '0', lanes: [], handlers: [] });
 }
 

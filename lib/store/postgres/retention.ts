@@ -84,7 +84,7 @@ export class Retention {
           dropped.push(partition.name);
         } catch (error) {
           Retention.#logger.warn(
-            `Partition ${partition.name} stays until the next round: ${String((error as StoreError).message)}`,
+            `Partition ${partition.name} stays until the next round: ${(error as StoreError).message}`,
           );
           if (faultKindOf(error) === 'unknown') throw error;
         }

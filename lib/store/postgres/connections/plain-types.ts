@@ -31,4 +31,4 @@ export const plainTypes = {
   getTypeParser(oid: number) {
     return PARSERS[oid] ?? String;
   },
-} as unknown as pg.CustomTypesConfig;
+};

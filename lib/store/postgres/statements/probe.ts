@@ -29,5 +29,7 @@ export function probeParameters(request: ProbeRequest): unknown[] {
 }
 
 export function decodeProbe(rows: readonly Row[]): Partial<Record<PriorityRank, string>> {
-  return Object.fromEntries(rows.map((row) => [row['priority'], row['place'] as string]));
+  const oldest: Partial<Record<PriorityRank, string>> = {};
+  for (const row of rows) oldest[row['priority'] as PriorityRank] = row['place'] as string;
+  return oldest;
 }

@@ -1,0 +1,143 @@
+import { type ContractBench } from './job-store-subject.js';
+
+/** Who owns a claim: buckets, restarts under the same id, lost replies, cancellation. */
+export function describeOwnership(bench: ContractBench): void {
+  const { it } = bench.runner;
+
+  it('gives every registration an epoch of its own', async () => {
+    const { ref } = await bench.node('returning-node');
+    await bench.store.removeNode(ref);
+    const again = await bench.node('returning-node');
+    bench.expect(Number(again.ref.epoch) > Number(ref.epoch)).toBe(true);
+    await bench.store.setNodeState(again.ref, 'draining');
+  });
+
+  it('tells a bucket that it is deposed: it claims nothing', async () => {
+    const node = await bench.node();
+    await node.inserted();
+    bench.expect(await bench.store.setBucketStatus(node.bucket, 'active', 'completing')).toBe(true);
+    bench.expect(await bench.store.setBucketStatus(node.bucket, 'active', 'completing')).toBe(false);
+    bench.expect(await node.exchange({ want: 5 })).toMatchObject({ owned: true, claimed: [] });
+    bench.expect(await bench.store.setBucketStatus(node.bucket, 'completing', 'ready_to_delete')).toBe(true);
+    bench.expect(await node.exchange({ want: 5 })).toMatchObject({ owned: false, claimed: [] });
+  });
+
+  it('takes back what an older epoch held, for one crash each, within the budget', async () => {
+    const id = 'crashing-node';
+    const { bucket } = await bench.node(id);
+    let node = await bench.nodeIn(bucket.lane, id);
+    const job = await node.claimOne();
+    let zombie = { node, claimSeq: job.claimSeq };
+    for (const crashes of [1, 2]) {
+      node = await bench.nodeIn(bucket.lane, id);
+      bench.expect(await bench.store.rescueOwn(node.ref, 2)).toMatchObject({ recovered: 1, failed: 0 });
+      const late = await zombie.node.settle(
+        { id: job.id, claimSeq: zombie.claimSeq },
+        { outcome: 'succeeded' },
+      );
+      bench.expect(late).toMatchObject({ owned: false, lost: [job.id] });
+      const current = node;
+      const [again] = await bench.later(crashes * 2_000, () => current.claim());
+      bench.expect(again).toMatchObject({ id: job.id, crashes, failures: 0 });
+      zombie = { node, claimSeq: again?.claimSeq ?? '' };
+    }
+    const last = await bench.nodeIn(bucket.lane, id);
+    bench.expect(await bench.store.rescueOwn(last.ref, 2)).toMatchObject({ recovered: 0, failed: 1 });
+    bench.expect(await bench.store.get(job.id)).toMatchObject({ status: 'failed', crashes: 3 });
+    const outcomes = (await bench.store.executions(job.id)).map(({ outcome }) => outcome);
+    bench.expect(outcomes).toEqual(['crashed', 'crashed', 'crashed']);
+    bench.expect(await bench.store.rescueOwn(last.ref, 2)).toEqual({ buckets: 0, recovered: 0, failed: 0 });
+  });
+
+  it('keeps the last word of a late worker, once', async () => {
+    const node = await bench.node('late-node');
+    const job = await node.claimOne();
+    const next = await bench.nodeIn(node.bucket.lane, 'late-node');
+    await bench.store.rescueOwn(next.ref, 3);
+    const late = { jobId: job.id, claimSeq: job.claimSeq, outcome: 'succeeded' as const };
+    bench.expect(await bench.store.recordLate(late)).toBe(true);
+    bench.expect(await bench.store.recordLate({ ...late, outcome: 'failed', error: 'no' })).toBe(false);
+    bench
+      .expect(await bench.store.executions(job.id))
+      .toMatchObject([
+        { outcome: 'crashed', lateOutcome: 'succeeded', error: 'node late-node stopped; outcome unknown' },
+      ]);
+  });
+
+  it('finds after a lost reply what was claimed and what was recorded', async () => {
+    const node = await bench.node();
+    const claims = [];
+    for (let count = 0; count < 5; count += 1) claims.push(await node.claimOne());
+    const [done, retried, dropped, gone, stray] = claims as [(typeof claims)[0], ...typeof claims];
+    if (!retried || !dropped || !gone || !stray) throw new Error('five jobs were claimed');
+    await node.settle(done, { outcome: 'succeeded' });
+    await node.settle(retried, { outcome: 'retried', error: 'e', delayMs: 60_000 });
+    await node.settle(dropped, { outcome: 'succeeded', drop: true });
+    await bench.store.cancel(gone.id);
+    const answer = await bench.store.reconcile({
+      buckets: [node.bucket],
+      known: [done, retried, dropped, gone],
+      unsettled: [done, retried, { ...dropped, drop: true }, gone],
+    });
+    bench.expect([...answer.recorded].sort()).toEqual([done.id, retried.id, dropped.id].sort());
+    bench.expect(answer.lost).toEqual([gone.id]);
+    bench
+      .expect(answer.strays.map(({ bucketId, job }) => [bucketId, job.id]))
+      .toEqual([[node.bucket.id, stray.id]]);
+    bench.expect(answer.deposed).toEqual([]);
+    const known = await bench.store.reconcile({ buckets: [node.bucket], known: [stray], unsettled: [stray] });
+    bench.expect(known).toEqual({ strays: [], recorded: [], lost: [], deposed: [] });
+  });
+
+  it('names deposed buckets in a reconcile', async () => {
+    const node = await bench.node('deposed-node');
+    const job = await node.claimOne();
+    await bench.store.rescueOwn((await bench.nodeIn(node.bucket.lane, 'deposed-node')).ref, 3);
+    const answer = await bench.store.reconcile({ buckets: [node.bucket], known: [job], unsettled: [job] });
+    bench.expect(answer).toEqual({ strays: [], recorded: [], lost: [job.id], deposed: [node.bucket.id] });
+  });
+
+  it('cancels a pending job at once', async () => {
+    const node = await bench.node();
+    const { id } = await node.inserted();
+    const identity = { lane: node.bucket.lane, name: 'contract.job' };
+    bench.expect(await bench.store.cancel(id)).toEqual({ outcome: 'canceled', ...identity });
+    bench.expect(await bench.store.get(id)).toMatchObject({ status: 'canceled' });
+    bench.expect(await bench.store.cancel(id)).toEqual({ outcome: 'ended', status: 'canceled' });
+    bench
+      .expect(await bench.store.cancel('0190a000-0000-7000-8000-000000000000'))
+      .toEqual({ outcome: 'not_found' });
+    bench.expect(await bench.store.executions(id)).toEqual([]);
+  });
+
+  it('cuts off a running job and leaves its owner a notice', async () => {
+    const node = await bench.node();
+    const { id, claimSeq } = await node.claimOne();
+    bench.expect(await bench.store.holds(id, claimSeq)).toBe(true);
+    bench
+      .expect(await bench.store.cancel(id))
+      .toMatchObject({ outcome: 'canceled_running', claimSeq, node: node.ref.id });
+    bench.expect(await bench.store.holds(id, claimSeq)).toBe(false);
+    bench
+      .expect(await bench.store.takeNotices(node.ref))
+      .toEqual([{ jobId: id, claimSeq, reason: 'canceled' }]);
+    bench.expect(await bench.store.takeNotices(node.ref)).toEqual([]);
+    bench.expect((await node.settle({ id, claimSeq }, { outcome: 'succeeded' })).lost).toEqual([id]);
+    bench.expect(await bench.store.get(id)).toMatchObject({ status: 'canceled' });
+    bench.expect(await bench.store.executions(id)).toMatchObject([{ outcome: 'canceled', claimSeq }]);
+  });
+
+  it('does not redrive while a live job holds the business key', async () => {
+    const node = await bench.node();
+    const businessKey = node.bucket.id;
+    const failed = await node.claimOne({ businessKey });
+    await node.settle(failed, { outcome: 'failed', error: 'e' });
+    const holder = await node.inserted({ businessKey });
+    bench
+      .expect(await bench.store.redrive(failed.id))
+      .toEqual({ outcome: 'held', holder: holder.id, businessKey });
+    bench.expect((await bench.store.get(failed.id))?.status).toBe('failed');
+    await bench.store.cancel(holder.id);
+    bench.expect((await bench.store.redrive(failed.id)).outcome).toBe('redriven');
+  });
+}

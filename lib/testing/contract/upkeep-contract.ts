@@ -1,0 +1,91 @@
+import { type ContractBench } from './job-store-subject.js';
+
+const DAY_MS = 86_400_000;
+
+/** Questions about streams, partitions, retention. */
+export function describeUpkeep(bench: ContractBench): void {
+  const { it } = bench.runner;
+  const handlers = [{ name: 'contract.job', version: 1 }];
+
+  it('finds the oldest runnable job of a stream up to a place', async () => {
+    const node = await bench.node();
+    await node.inserted({ name: 'contract.other' });
+    const old = await node.inserted();
+    const claimed = await node.claimOne({ priority: 4 });
+    const streams = [{ priority: 2 as const, upTo: claimed.place }];
+    const answer = await bench.store.probe({ lane: node.bucket.lane, handlers, streams });
+    bench.expect(Object.keys(answer.oldest)).toEqual(['2']);
+    bench.expect(answer.tookMs >= 0).toBe(true);
+    const [job] = await node.claim();
+    bench.expect(job).toMatchObject({ id: old.id, place: answer.oldest[2] });
+    bench.expect((await bench.store.probe({ lane: node.bucket.lane, handlers, streams })).oldest).toEqual({});
+  });
+
+  it('names the jobs that stand in the way and where to go on', async () => {
+    const node = await bench.node();
+    await node.inserted({ name: 'contract.other' });
+    await node.inserted({ version: 7 });
+    const own = await node.inserted();
+    const [stream, ...others] = await bench.store.foreign({ lane: node.bucket.lane, handlers, floors: {} });
+    bench.expect(others).toEqual([]);
+    bench.expect(stream).toMatchObject({ priority: 2, read: 3 });
+    bench.expect([...(stream?.names ?? [])].sort()).toEqual(['contract.job', 'contract.other']);
+    const { claimed } = await node.exchange({ want: 1, floors: { 2: stream?.resumeAt ?? '' } });
+    bench.expect(claimed.map(({ id, place }) => [id, place])).toEqual([[own.id, stream?.resumeAt]]);
+    bench
+      .expect(await bench.store.foreign({ lane: node.bucket.lane, handlers, floors: {} }))
+      .toMatchObject([{ read: 2 }]);
+  });
+
+  it('makes partitions ahead, from many callers at once', async () => {
+    const answers = await Promise.all([20, 20, 20].map((days) => bench.store.ensurePartitions(days)));
+    bench.expect(answers.every((ahead) => ahead >= 20)).toBe(true);
+  });
+
+  it('records on a day that nobody prepared, after making it', async () => {
+    const node = await bench.node();
+    await node.inserted();
+    await bench.later(200 * DAY_MS, async () => {
+      const [job] = await node.claim();
+      if (!job) throw new Error('the job is due');
+      const kind = await node.settle(job, { outcome: 'succeeded' }).then(
+        () => 'recorded',
+        (error: unknown) => (error as { kind?: string }).kind,
+      );
+      if (kind !== 'recorded') {
+        bench.expect(kind).toBe('missing_partition');
+        await bench.store.ensurePartitions(0);
+        bench.expect((await node.settle(job, { outcome: 'succeeded' })).recorded).toEqual([job.id]);
+      }
+    });
+  });
+
+  it('forgets what is past its time and nothing else', async () => {
+    const node = await bench.node();
+    const large = JSON.stringify('y'.repeat(5_000));
+    const done = await node.claimOne({
+      payload: large,
+      idempotencyKey: { key: node.bucket.id, expiresInMs: DAY_MS },
+    });
+    await node.settle(done, { outcome: 'succeeded' });
+    const failed = await node.claimOne({ payload: large });
+    await node.settle(failed, { outcome: 'failed', error: 'e' });
+    const live = await node.inserted({ payload: large });
+    const ages = { historyMs: 7 * DAY_MS, executionMs: 7 * DAY_MS, deadLetterMs: 30 * DAY_MS };
+    await bench.store.retain(ages);
+    bench.expect((await bench.store.get(done.id))?.status).toBe('succeeded');
+    await bench.later(9 * DAY_MS, async () => {
+      const report = await bench.store.retain(ages);
+      bench.expect(report.refused).toEqual([]);
+      bench.expect(report.idempotencyKeysDeleted >= 1).toBe(true);
+      bench.expect(await bench.store.get(done.id)).toBe(undefined);
+      bench.expect((await bench.store.get(failed.id))?.status).toBe('failed');
+    });
+    await bench.later(31 * DAY_MS, async () => {
+      bench.expect((await bench.store.retain(ages)).deadLettersDeleted >= 1).toBe(true);
+      bench.expect(await bench.store.get(failed.id)).toBe(undefined);
+    });
+    bench.expect((await bench.store.get(live.id))?.payload).toEqual(JSON.parse(large));
+    await bench.store.ensurePartitions(14);
+  });
+}

@@ -1,0 +1,69 @@
+import { type NodeRef } from '../store/job-store.js';
+import { type LockStore } from '../store/lock-store.js';
+import { contractRunner } from './contract/contract-runner.js';
+
+/** An implementation of {@link LockStore} to examine. */
+export interface LockStoreSubject {
+  readonly locks: LockStore;
+  /** Lets the store's time pass by so much. */
+  pass(ms: number): Promise<void> | void;
+  close(): Promise<void>;
+}
+
+const TTL_MS = 60_000;
+const a: NodeRef = { id: 'a', epoch: '1' };
+const b: NodeRef = { id: 'b', epoch: '2' };
+
+/** What every {@link LockStore} must do, as tests of the runner whose globals are present. `create` is called once. */
+export function describeLockStoreContract(name: string, create: () => Promise<LockStoreSubject>): void {
+  const runner = contractRunner();
+  const { expect, it } = runner;
+  runner.describe(`${name} keeps the contract of LockStore`, () => {
+    let subject: LockStoreSubject;
+    runner.beforeAll(async () => {
+      subject = await create();
+    });
+    runner.afterAll(() => subject.close());
+
+    it('gives a lease to one node', async () => {
+      expect(await subject.locks.tryLock('one', TTL_MS, a)).toBe(true);
+      expect(await subject.locks.tryLock('one', TTL_MS, b)).toBe(false);
+      expect(await subject.locks.tryLock('another', TTL_MS, b)).toBe(true);
+    });
+
+    it('lets exactly one of many win', async () => {
+      const nodes = Array.from({ length: 10 }, (_, index) => ({
+        id: `n${String(index)}`,
+        epoch: String(index),
+      }));
+      const won = await Promise.all(nodes.map((node) => subject.locks.tryLock('race', TTL_MS, node)));
+      expect(won.filter(Boolean).length).toBe(1);
+    });
+
+    it('is re-entrant for the same epoch, not for the next one of the same node', async () => {
+      expect(await subject.locks.tryLock('again', TTL_MS, a)).toBe(true);
+      expect(await subject.locks.tryLock('again', TTL_MS, a)).toBe(true);
+      expect(await subject.locks.tryLock('again', TTL_MS, { ...a, epoch: '9' })).toBe(false);
+    });
+
+    it('is free again after a release by its holder', async () => {
+      await subject.locks.tryLock('free', TTL_MS, a);
+      await subject.locks.release('free', b);
+      expect(await subject.locks.tryLock('free', TTL_MS, b)).toBe(false);
+      await subject.locks.release('free', a);
+      expect(await subject.locks.tryLock('free', TTL_MS, b)).toBe(true);
+    });
+
+    it('expires, and then cannot be renewed', async () => {
+      await subject.locks.tryLock('short', TTL_MS, a);
+      await subject.pass(TTL_MS / 2);
+      expect(await subject.locks.renew('short', TTL_MS, a)).toBe(true);
+      expect(await subject.locks.renew('short', TTL_MS, b)).toBe(false);
+      await subject.pass(TTL_MS / 2 + 1_000);
+      expect(await subject.locks.tryLock('short', TTL_MS, b)).toBe(false);
+      await subject.pass(TTL_MS);
+      expect(await subject.locks.renew('short', TTL_MS, a)).toBe(false);
+      expect(await subject.locks.tryLock('short', TTL_MS, b)).toBe(true);
+    });
+  });
+}
