@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { type DataSource, type EntityManager } from 'typeorm';
 import { defineJob } from '../../lib/jobs/define-job.js';
 import { type EnqueueOptions, type JobHandle } from '../../lib/jobs/enqueue-options.js';
-import { createRatchetDatabase, type RatchetDatabase } from './ratchet-database.js';
+import { createRatchetDatabase, type RatchetDatabase, somebodyWaitsForALock } from './ratchet-database.js';
 import { TYPEORM_VERSIONS } from './typeorm-versions.js';
 
 const Note = defineJob<{ n: number }>('note');
@@ -206,16 +206,6 @@ describe.each(TYPEORM_VERSIONS)('enqueue in a transaction of TypeORM $version', 
   });
 
   describe('two transactions that want one key', () => {
-    /** Resolves when a session of this database waits for a lock. */
-    const somebodyWaits = async (): Promise<void> => {
-      for (;;) {
-        const waiting = await app.database.query(
-          "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
-        );
-        if (waiting.length > 0) return;
-      }
-    };
-
     it.each(['commits', 'rolls back'] as const)(
       'the second gets its answer when the first %s',
       async (end) => {
@@ -227,7 +217,7 @@ describe.each(TYPEORM_VERSIONS)('enqueue in a transaction of TypeORM $version', 
           await buy(tx);
           return outcome;
         });
-        await somebodyWaits();
+        await somebodyWaitsForALock(app.database);
         await (end === 'commits' ? first.commitTransaction() : first.rollbackTransaction());
         await first.release();
         const handle = await second;

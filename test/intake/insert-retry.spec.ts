@@ -50,6 +50,21 @@ describe('InsertRetry', () => {
     expect(store.rows.size).toBe(2);
   });
 
+  it('looks again when its own id turns out to be there already', async () => {
+    const job = newJob();
+    const racing = new HeldStore();
+    racing.judge = () => {
+      const lost = racing.calls.length === 1;
+      // The lost attempt commits between the look and the second insert, which the primary key then refuses.
+      if (!lost) racing.rows.set(job.id, job);
+      return { error: fault(lost ? 'unknown' : 'bad_row') };
+    };
+    await expect(new InsertRetry(racing).insert([job])).resolves.toEqual([
+      { outcome: 'created', id: job.id },
+    ]);
+    expect(racing.calls).toHaveLength(2);
+  });
+
   it.each<(id: string) => Inserted>([
     (id) => ({ outcome: 'existing', id }),
     (id) => ({ outcome: 'held', holder: id, running: false }),

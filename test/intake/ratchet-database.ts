@@ -9,7 +9,7 @@ import { SchedulerChildIntake } from '../../lib/scheduler/scheduler-child-intake
 import { connectionConfigOf } from '../../lib/store/postgres/connections/connection-config.js';
 import { DataSourceSqlClient } from '../../lib/store/postgres/connections/data-source-sql-client.js';
 import { PostgresJobStore } from '../../lib/store/postgres/postgres-job-store.js';
-import { createTestDatabase } from '../support/database.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { TYPEORM_VERSIONS } from './typeorm-versions.js';
 
 /** The way in of an app: its database, its DataSource, the store, the intake and the scheduler over them. */
@@ -59,3 +59,9 @@ export async function createRatchetDatabase(
 }
 
 export type RatchetDatabase = Awaited<ReturnType<typeof createRatchetDatabase>>;
+
+/** Resolves when a session of the database waits for a lock. */
+export async function somebodyWaitsForALock(database: TestDatabase): Promise<void> {
+  const waiting = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+  while ((await database.query(waiting)).length === 0);
+}
