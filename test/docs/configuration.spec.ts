@@ -4,11 +4,9 @@ import ts from 'typescript';
 import { DEFAULTS } from '../../lib/ratchet.defaults.js';
 import { readPage, ROOT, tableRows } from './markdown.js';
 
-const OPTIONS_FILE = join(ROOT, 'lib', 'ratchet.options.ts');
-
 /** The paths of all options (`retention.history`, `lanes.*.concurrency`), read from the type. */
-function optionPaths(typeName: string): Set<string> {
-  const program = ts.createProgram([OPTIONS_FILE], {
+function optionPaths(file: string, typeName: string): Set<string> {
+  const program = ts.createProgram([join(ROOT, file)], {
     strict: true,
     target: ts.ScriptTarget.ES2022,
     module: ts.ModuleKind.NodeNext,
@@ -17,9 +15,10 @@ function optionPaths(typeName: string): Set<string> {
     noEmit: true,
   });
   const checker = program.getTypeChecker();
-  const source = program.getSourceFile(OPTIONS_FILE)!;
+  const source = program.getSourceFile(join(ROOT, file))!;
   const declaration = source.statements.find(
-    (node): node is ts.TypeAliasDeclaration => ts.isTypeAliasDeclaration(node) && node.name.text === typeName,
+    (node): node is ts.TypeAliasDeclaration | ts.InterfaceDeclaration =>
+      (ts.isTypeAliasDeclaration(node) || ts.isInterfaceDeclaration(node)) && node.name.text === typeName,
   )!;
   const found = new Set<string>();
   walk(checker.getTypeAtLocation(declaration.name), '');
@@ -45,10 +44,8 @@ function optionPaths(typeName: string): Set<string> {
     return type
       .getProperties()
       .filter((property) =>
-        property.declarations?.every(
-          (node) =>
-            node.getSourceFile().fileName.includes('/lib/ratchet.options') ||
-            node.getSourceFile().fileName.includes('/lib/jobs/backoff'),
+        property.declarations?.every((node) =>
+          /\/lib\/(ratchet\.(options|extras|ports)|jobs\/backoff)/.test(node.getSourceFile().fileName),
         ),
       );
   }
@@ -67,12 +64,13 @@ describe('docs/configuration.md', () => {
     );
   });
 
-  it('lists exactly the keys of RatchetOptions', () => {
+  it('lists exactly the keys of RatchetOptions, and of what goes beside them', () => {
     // A group whose members are listed needs no row of its own.
     const listed = [...rows.keys()];
-    const paths = [...optionPaths('RatchetOptions')].filter(
-      (path) => rows.has(path) || !listed.some((option) => option.startsWith(`${path}.`)),
-    );
+    const paths = [
+      ...optionPaths('lib/ratchet.options.ts', 'RatchetOptions'),
+      ...optionPaths('lib/ratchet.extras.ts', 'RatchetExtras'),
+    ].filter((path) => rows.has(path) || !listed.some((option) => option.startsWith(`${path}.`)));
     expect(listed.toSorted()).toEqual(paths.toSorted());
   });
 

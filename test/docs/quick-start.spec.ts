@@ -63,7 +63,7 @@ describe('the quick start of README', () => {
       expect(await sent).toBe('4711');
       expect(await orders.place(Object.assign(new Order(), order))).toBe(id);
 
-      await app.get(RatchetRuntime).drain({ timeout: '5s' });
+      await app.get(RatchetRuntime).drain({ timeout: 5_000 });
       expect(mailer.sent).toEqual(['4711']);
       expect(await app.get(JobScheduler).get(id)).toMatchObject({ status: 'succeeded', executions: 1 });
     } finally {
