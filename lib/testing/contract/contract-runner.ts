@@ -1,10 +1,10 @@
 /** What the contract suites need of a test runner: jest and vitest (with `globals`) have it on `globalThis`. */
 export interface ContractRunner {
-  describe(name: string, body: () => void): void;
-  it(name: string, body: () => Promise<void>): void;
-  beforeAll(body: () => Promise<void>): void;
-  afterAll(body: () => Promise<void>): void;
-  expect(actual: unknown): ContractExpectation;
+  readonly describe: (name: string, body: () => void) => void;
+  readonly it: (name: string, body: () => Promise<void>) => void;
+  readonly beforeAll: (body: () => Promise<void>) => void;
+  readonly afterAll: (body: () => Promise<void>) => void;
+  readonly expect: (actual: unknown) => ContractExpectation;
 }
 
 export interface ContractExpectation {

@@ -63,8 +63,9 @@ export function connectionConfigOf(dataSource: DataSource): () => Promise<Client
 export function clientConfigOf(settings: ConnectionSettings | string): () => Promise<ClientConfig> {
   const given: ConnectionSettings = typeof settings === 'string' ? { url: settings } : settings;
   const extra = Object.entries(given.extra ?? {}).filter(([key]) => !NOT_OURS.has(key));
+  const { url, options } = splitUrl(given.url);
   const config = {
-    connectionString: given.url,
+    connectionString: url,
     host: given.host,
     port: given.port,
     user: given.username,
@@ -72,9 +73,23 @@ export function clientConfigOf(settings: ConnectionSettings | string): () => Pro
     database: given.database,
     ssl: given.ssl,
     connectionTimeoutMillis: given.connectTimeoutMS,
+    options,
     ...Object.fromEntries(extra),
   };
   // pg reads its environment variables for what is absent, and `undefined` would count as given.
   const present = Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined));
   return () => Promise.resolve({ ...present });
+}
+
+/** pg lets a URL's parameters win over everything else, ours included: they are taken out of it. */
+function splitUrl(url: string | undefined): { url: string | undefined; options: string | undefined } {
+  const at = url?.indexOf('?') ?? -1;
+  if (url === undefined || at < 0) return { url, options: undefined };
+  const parameters = new URLSearchParams(url.slice(at + 1));
+  const options = parameters.get('options') ?? undefined;
+  for (const name of [...parameters.keys()]) {
+    if (name === 'options' || NOT_OURS.has(name)) parameters.delete(name);
+  }
+  const rest = parameters.toString();
+  return { url: url.slice(0, at) + (rest && `?${rest}`), options };
 }

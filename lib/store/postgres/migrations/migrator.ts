@@ -87,10 +87,12 @@ export class Migrator {
   async #versionOf(
     query: (text: string, parameters: readonly unknown[]) => Promise<Record<string, unknown>[]>,
   ): Promise<number> {
+    // Read from the catalog as a table: `to_regclass` would answer from a cache that a transaction keeps while it waits.
     const [server] = await query(
       `select current_setting('server_version_num')::text as number, current_setting('server_version') as name,
-              (to_regclass($1) is not null)::text as present`,
-      [`${quoteSchema(this.schema)}.migration`],
+              exists (select from pg_class c join pg_namespace n on n.oid = c.relnamespace
+                       where n.nspname = $1 and c.relname = 'migration')::text as present`,
+      [this.schema],
     );
     if (Number(server?.['number']) < OLDEST_SERVER) throw new DatabaseVersionError(String(server?.['name']));
     if (server?.['present'] !== 'true') return 0;
