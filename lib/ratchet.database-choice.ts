@@ -62,7 +62,7 @@ function readConnection(reader: OptionReader): ConnectionSettings {
   if (extra !== undefined && !isPlainObject(extra)) given.wrong('extra', 'an object, passed on to pg');
   const read = { ...parts, url, extra, ssl: given.peek('ssl') };
   given.finish();
-  return present(read) as ConnectionSettings;
+  return present(read);
 }
 
 function readParts(given: OptionReader): Record<string, unknown> {

@@ -1,0 +1,64 @@
+import {
+  type ClassProvider,
+  type ExistingProvider,
+  type FactoryProvider,
+  type Provider,
+  type Type,
+  type ValueProvider,
+} from '@nestjs/common';
+import { ClusterCoordinator } from './cluster/cluster-coordinator.js';
+import { Clock } from './cluster/clock.js';
+import { NodeIdentityProvider } from './cluster/node-identity.js';
+import { RetryPolicy } from './jobs/retry-policy.js';
+import { JobStore } from './store/job-store.js';
+import { LockStore } from './store/lock-store.js';
+
+/**
+ * Another implementation of a port: a class, or a provider without its token. It injects what `imports` and
+ * `extraProviders` of the same call offer.
+ */
+export type PortOverride<T> =
+  | Type<T>
+  | Omit<ClassProvider<T>, 'provide' | 'scope' | 'durable'>
+  | Omit<FactoryProvider<T>, 'provide' | 'scope' | 'durable'>
+  | Omit<ExistingProvider<T>, 'provide'>
+  | Omit<ValueProvider<T>, 'provide'>;
+
+/** The ports of the engine, each replaceable. All of them work with `overrideProvider` in tests as well. */
+export interface RatchetPorts {
+  /** Carries wakeups and cancels between nodes. @defaultValue none: nodes poll */
+  coordinator?: PortOverride<ClusterCoordinator> | undefined;
+  /** Where jobs are kept. @defaultValue PostgreSQL */
+  jobStore?: PortOverride<JobStore> | undefined;
+  /** Leases for work that one node does for all. @defaultValue PostgreSQL */
+  lockStore?: PortOverride<LockStore> | undefined;
+  /** Who this process is. @defaultValue the option `nodeId`, else `hostname-pid-8hex` */
+  nodeIdentity?: PortOverride<NodeIdentityProvider> | undefined;
+  /** What follows a failure. @defaultValue the job's `backoff` up to its `maxRetries` */
+  retryPolicy?: PortOverride<RetryPolicy> | undefined;
+  /** Timers and log stamps. @defaultValue Node's own */
+  clock?: PortOverride<Clock> | undefined;
+}
+
+/** Option and token of each port. */
+export const PORT_TOKENS = {
+  coordinator: ClusterCoordinator,
+  jobStore: JobStore,
+  lockStore: LockStore,
+  nodeIdentity: NodeIdentityProvider,
+  retryPolicy: RetryPolicy,
+  clock: Clock,
+} as const satisfies Record<keyof RatchetPorts, unknown>;
+
+/** The user's provider of a port, or the module's own. */
+export function portProvider<K extends keyof RatchetPorts>(
+  ports: RatchetPorts,
+  port: K,
+  fallback: Omit<FactoryProvider<InstanceType<(typeof PORT_TOKENS)[K] & Type>>, 'provide'>,
+): Provider {
+  const override = ports[port] ?? fallback;
+  const provide = PORT_TOKENS[port];
+  return typeof override === 'function'
+    ? { provide, useClass: override }
+    : ({ ...override, provide } as Provider);
+}

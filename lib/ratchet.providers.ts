@@ -1,0 +1,245 @@
+import { type FactoryProvider, Logger, type Provider } from '@nestjs/common';
+import { DiscoveryService, ModulesContainer } from '@nestjs/core';
+import { ClusterCoordinator } from './cluster/cluster-coordinator.js';
+import { ClusterMessages } from './cluster/cluster-messages.js';
+import { Clock, SystemClock } from './cluster/clock.js';
+import { NoCoordinator } from './cluster/no-coordinator.js';
+import { DefaultNodeIdentity, NodeIdentityProvider } from './cluster/node-identity.js';
+import { DiscoveredHandlers } from './discovery/discovered-handlers.js';
+import { JobExplorer } from './discovery/job.explorer.js';
+import { JobMetadataAccessor } from './discovery/job-metadata.accessor.js';
+import { Executor } from './engine/executor.js';
+import { RatchetRuntime } from './engine/runtime.js';
+import { InvalidOptionError } from './errors/boot-errors.js';
+import { describeError } from './errors/describe-error.js';
+import { showValue } from './errors/show-value.js';
+import { Intake } from './intake/intake.js';
+import { ChildIntake } from './jobs/child-intake.js';
+import { DefaultRetryPolicy } from './jobs/default-retry-policy.js';
+import { HandlerRegistry } from './jobs/handler-registry.js';
+import { textFault } from './jobs/limits.js';
+import { RetryPolicy } from './jobs/retry-policy.js';
+import { DebugPoints } from './observability/debug-points.js';
+import { EngineEvents } from './observability/engine-events.js';
+import { type RatchetDatabaseLink, openDatabase } from './ratchet.database.js';
+import { BootReport } from './ratchet.boot-report.js';
+import { type RatchetPorts, portProvider } from './ratchet.ports.js';
+import { type ResolvedOptions } from './ratchet.resolve.js';
+import { DATABASE, NODE_ID, OPEN_STORE, RESOLVED_OPTIONS } from './ratchet.tokens.js';
+import { PACKAGE_VERSION } from './ratchet.version.js';
+import { JobMaker } from './scheduler/job-maker.js';
+import { JobScheduler } from './scheduler/job-scheduler.js';
+import { SchedulerChildIntake } from './scheduler/scheduler-child-intake.js';
+import { JobStore } from './store/job-store.js';
+import { LockStore } from './store/lock-store.js';
+import { PostgresJobStore } from './store/postgres/postgres-job-store.js';
+import { PostgresLockStore } from './store/postgres/postgres-lock-store.js';
+import { maxConnections } from './store/postgres/statements/server-limits.js';
+
+/** Longest id that the node table takes. */
+const NODE_ID_LENGTH = 64;
+/** Beside those for exchanges: probes, reconciles, maintenance, whatever may wait. */
+const SERVICE_CONNECTIONS = 1;
+/** Larger payloads are written once, to a table of their own, and never move. */
+const INLINE_PAYLOAD_BYTES = 1_000;
+
+type Token<T> = symbol | (abstract new (...parameters: never[]) => T);
+
+/** A factory provider whose parameters are checked against what it injects. */
+function made<T, Parts extends unknown[]>(
+  provide: Token<T>,
+  inject: { [Index in keyof Parts]: Token<Parts[Index]> },
+  useFactory: (...parts: Parts) => T | Promise<T>,
+): FactoryProvider<T> {
+  return { provide, inject: [...inject], useFactory };
+}
+
+/** The ports, by the user's providers or our own. */
+function portProviders(ports: RatchetPorts): Provider[] {
+  return [
+    portProvider(ports, 'clock', { useFactory: () => new SystemClock() }),
+    portProvider(ports, 'coordinator', { useFactory: () => new NoCoordinator() }),
+    portProvider(ports, 'retryPolicy', { useFactory: () => new DefaultRetryPolicy() }),
+    portProvider(ports, 'nodeIdentity', {
+      inject: [RESOLVED_OPTIONS],
+      useFactory: ({ nodeId }: ResolvedOptions) => new DefaultNodeIdentity(nodeId),
+    }),
+    portProvider(ports, 'jobStore', {
+      inject: [RESOLVED_OPTIONS, DATABASE, NODE_ID],
+      useFactory: postgresJobStore,
+    }),
+    portProvider(ports, 'lockStore', { inject: [JobStore], useFactory: postgresLockStore }),
+  ];
+}
+
+function postgresJobStore(options: ResolvedOptions, database: RatchetDatabaseLink, nodeId: string): JobStore {
+  return new PostgresJobStore({
+    schema: options.schema,
+    migrations: options.migrations,
+    engine: database.engine,
+    client: database.client,
+    exchangeConnections: options.pool.exchange,
+    nodeLabel: nodeId,
+    startup: options.startup,
+    inlinePayloadBytes: INLINE_PAYLOAD_BYTES,
+  });
+}
+
+function postgresLockStore(store: JobStore): LockStore {
+  if (store instanceof PostgresJobStore) return new PostgresLockStore(store);
+  throw new InvalidOptionError([
+    {
+      option: 'lockStore',
+      problem: 'is not given, and the one for PostgreSQL needs its jobStore; give a lockStore too',
+    },
+  ]);
+}
+
+function checkedNodeId(identity: NodeIdentityProvider): string {
+  const id: unknown = identity.nodeId();
+  const fault = textFault(id, NODE_ID_LENGTH);
+  if (fault) {
+    throw new InvalidOptionError([
+      { option: 'nodeIdentity', problem: `nodeId() returned ${showValue(id)}; allowed: ${fault}` },
+    ]);
+  }
+  return id as string;
+}
+
+/** Whatever was opened before the failure is closed: Nest calls no shutdown hook of an app that did not come up. */
+async function openStore(store: JobStore, database: RatchetDatabaseLink): Promise<JobStore> {
+  try {
+    await store.open();
+    return store;
+  } catch (error) {
+    await store.close().catch(() => undefined);
+    await database.close().catch(() => undefined);
+    throw error;
+  }
+}
+
+async function bootReport(
+  options: ResolvedOptions,
+  store: JobStore,
+  { client }: RatchetDatabaseLink,
+  handlers: HandlerRegistry,
+  nodeId: string,
+): Promise<BootReport> {
+  // A line in a log is no reason not to boot.
+  const max =
+    store instanceof PostgresJobStore ? await maxConnections(client).catch(() => undefined) : undefined;
+  const engine = options.engine.worker ? options.pool.exchange + SERVICE_CONNECTIONS : 0;
+  return new BootReport({
+    options,
+    handlers,
+    nodeId,
+    connections: max === undefined ? undefined : { engine, max },
+  });
+}
+
+function engineEvents(): EngineEvents {
+  const logger = new Logger('RatchetEvents');
+  return new EngineEvents((event, error) => {
+    logger.error(
+      `a listener of "${event}" threw: ${describeError(error).message}`,
+      describeError(error).stack,
+    );
+  });
+}
+
+/** Everything that the core module provides beside the options themselves. */
+export function engineProviders(ports: RatchetPorts): Provider[] {
+  return [
+    ...portProviders(ports),
+    made(DATABASE, [RESOLVED_OPTIONS, ModulesContainer], openDatabase),
+    made(NODE_ID, [NodeIdentityProvider], checkedNodeId),
+    made(OPEN_STORE, [JobStore, DATABASE], openStore),
+    made(EngineEvents, [], engineEvents),
+    made(DebugPoints, [], () => new DebugPoints()),
+    made(
+      HandlerRegistry,
+      [DiscoveryService],
+      (discovery) => new DiscoveredHandlers(new JobExplorer(discovery, new JobMetadataAccessor())),
+    ),
+    made(
+      ClusterMessages,
+      [ClusterCoordinator, NODE_ID],
+      (coordinator, nodeId: string) => new ClusterMessages(coordinator, nodeId),
+    ),
+    made(
+      Intake,
+      [OPEN_STORE, ClusterMessages, DATABASE, RESOLVED_OPTIONS],
+      (store: JobStore, messages, { dataSource }: RatchetDatabaseLink, { transaction }: ResolvedOptions) =>
+        new Intake({ store, messages, dataSource, ambient: transaction }),
+    ),
+    made(
+      JobMaker,
+      [RESOLVED_OPTIONS, HandlerRegistry],
+      ({ engine, idempotencyExpiryMs }: ResolvedOptions, handlers) =>
+        new JobMaker({ payloadBytes: engine.limits.payloadBytes, idempotencyExpiryMs, handlers }),
+    ),
+    made(
+      JobScheduler,
+      [Intake, JobMaker, OPEN_STORE, ClusterMessages],
+      (intake, maker, store: JobStore, messages) => new JobScheduler({ intake, maker, store, messages }),
+    ),
+    made(ChildIntake, [Intake, JobMaker], (intake, maker) => new SchedulerChildIntake(intake, maker)),
+    made(
+      BootReport,
+      [RESOLVED_OPTIONS, OPEN_STORE, DATABASE, HandlerRegistry, NODE_ID],
+      bootReport,
+    ),
+    runtimeProvider,
+  ];
+}
+
+const runtimeProvider = made(
+  RatchetRuntime,
+  [
+    RESOLVED_OPTIONS,
+    OPEN_STORE,
+    LockStore,
+    HandlerRegistry,
+    NodeIdentityProvider,
+    RetryPolicy,
+    ChildIntake,
+    ClusterMessages,
+    ClusterCoordinator,
+    Clock,
+    EngineEvents,
+    DebugPoints,
+    Intake,
+    DATABASE,
+  ],
+  (
+    { engine: settings }: ResolvedOptions,
+    store: JobStore,
+    locks,
+    handlers,
+    identity,
+    retryPolicy,
+    children,
+    messages,
+    coordinator,
+    clock,
+    events,
+    debug,
+    intake,
+    database: RatchetDatabaseLink,
+  ) =>
+    new RatchetRuntime({
+      settings,
+      store,
+      locks,
+      handlers,
+      identity,
+      messages,
+      coordinator,
+      clock,
+      events,
+      debug,
+      version: PACKAGE_VERSION,
+      executor: (hooks) => new Executor({ settings, handlers, retryPolicy, clock, children, hooks }),
+      resources: [intake, coordinator, store, database],
+    }),
+);
