@@ -26,6 +26,8 @@ export interface ExecutionParts {
   readonly log: ExecutionLog;
 }
 
+type BodyEnd = { readonly result: unknown } | { readonly error: unknown };
+
 /**
  * One attempt at one job.
  *
@@ -63,21 +65,19 @@ export class Execution implements RunningExecution {
   }
 
   async #run(): Promise<LateOutcome | undefined> {
-    const { job, handler, context, outcome } = this.#parts;
-    let settlement: () => Settlement;
+    const { job, handler, context } = this.#parts;
+    let end: BodyEnd;
     try {
       const payload = await decodePayload(handler.definition, job.payload, job.version);
       context.payload = payload;
-      const result = await handler.invoke(payload, context);
-      settlement = () =>
-        context.snoozeMs === undefined ? outcome.succeeded(result) : outcome.snoozed(context.snoozeMs);
+      end = { result: await handler.invoke(payload, context) };
     } catch (error) {
-      settlement = () => outcome.failed(error);
+      end = { error };
     }
     this.#bodyEnded = true;
     this.#cancelTimer?.();
-    if (this.#state !== 'open') return this.#late(settlement());
-    this.#record(settlement());
+    if (this.#state !== 'open') return this.#late(end);
+    this.#record(this.#settlementOf(end));
     return undefined;
   }
 
@@ -89,8 +89,18 @@ export class Execution implements RunningExecution {
     this.#settle(progress.last === undefined ? settlement : { ...settlement, progress: progress.last });
   }
 
-  #late({ id, claimSeq, outcome, error }: Settlement): LateOutcome {
-    return { jobId: id, claimSeq, outcome, ...(error === undefined ? {} : { error }) };
+  #settlementOf(end: BodyEnd): Settlement {
+    const { outcome, context } = this.#parts;
+    if ('error' in end) return outcome.failed(end.error);
+    return context.snoozeMs === undefined ? outcome.succeeded(end.result) : outcome.snoozed(context.snoozeMs);
+  }
+
+  /** For the closed execution row; the job is past it, so nobody is asked for a retry. */
+  #late(end: BodyEnd): LateOutcome {
+    const { job, outcome, context } = this.#parts;
+    const claim = { jobId: job.id, claimSeq: job.claimSeq };
+    if ('error' in end) return { ...claim, outcome: 'failed', error: outcome.errorOf(end.error) };
+    return { ...claim, outcome: context.snoozeMs === undefined ? 'succeeded' : 'snoozed' };
   }
 
   #watchTimeout(): void {

