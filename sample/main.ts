@@ -1,5 +1,6 @@
 import 'reflect-metadata';
 import { rm } from 'node:fs/promises';
+import { Logger } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { RatchetRuntime } from 'nestjs-ratchet';
 import { AppModule } from './app.module.js';
@@ -13,13 +14,14 @@ async function main(options: SampleOptions): Promise<number> {
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
 
+  // What jobs do is shown by the sample itself.
+  Logger.overrideLogger(['fatal', 'error']);
   const database = await openDatabase(options);
   console.log(`Ratchet sample on ${database.label}, invoices in ${options.outputDir}`);
   console.log(`Kill it whenever you like (kill -9 ${process.pid}), and start it again.\n`);
   try {
     if (options.reset) await rm(options.outputDir, { recursive: true, force: true });
     const app = await NestFactory.createApplicationContext(AppModule.for(database.url, options), {
-      logger: ['fatal', 'error', 'warn'],
       abortOnError: false,
     });
     try {

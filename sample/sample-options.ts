@@ -42,5 +42,5 @@ export function readOptions(argv: readonly string[]): SampleOptions | undefined 
     },
   });
   if (values.help) return undefined;
-  return new SampleOptions(values.reset, values.fast ? 60 : 600, values.data, values.orders, values.output);
+  return new SampleOptions(values.reset, values.fast ? 60 : 450, values.data, values.orders, values.output);
 }

@@ -11,6 +11,7 @@ export class InvoiceFiles implements OnModuleInit {
 
   /** Makes the folder, and clears away the drafts that a killed start left. */
   async onModuleInit(): Promise<void> {
+    await mkdir(this.options.outputDir, { recursive: true });
     const drafts = (await readdir(this.options.outputDir)).filter((name) => name.startsWith('.INV-'));
     await Promise.all(drafts.map((name) => rm(join(this.options.outputDir, name), { force: true })));
   }

@@ -39,7 +39,6 @@ function readItems(order: Order): OrderItem[] {
   try {
     return parseItems(order.items);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new UnrecoverableError(`order ${order.number}: ${reason}`, { cause: error });
+    throw new UnrecoverableError(error instanceof Error ? error.message : String(error), { cause: error });
   }
 }

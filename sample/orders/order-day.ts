@@ -28,10 +28,13 @@ export class OrderDay {
     this.terminal.line(
       `${orders} orders in the file, ${created} of them new. One job each builds its invoice.`,
     );
-    if ((await this.reader.jobs()).every((job) => job.status === 'succeeded')) {
+    const jobs = await this.reader.jobs();
+    const done = jobs.filter((job) => job.status === 'succeeded').length;
+    if (done === jobs.length) {
       this.terminal.line('Everything is already done. To start over: npm start -- --reset');
       return;
     }
+    if (done > 0) this.terminal.line(`${done} invoices are there from earlier starts.`);
     await this.progress.watch(stop);
     if (!stop.aborted && (await this.#redriveDeadLetters()) > 0) await this.progress.watch(stop);
   }

@@ -29,7 +29,7 @@ export class Progress {
       if (job.failures > (this.#failuresShown.get(job.id) ?? 0)) {
         const then = job.status === 'failed' ? 'dead letter' : 'again soon';
         this.terminal.line(
-          `  order ${job.orderNumber}, failure ${job.failures}: ${job.error ?? ''} (${then})`,
+          `  order ${job.orderNumber}, failure ${job.failures}: ${firstLine(job.error)} (${then})`,
         );
       }
       this.#failuresShown.set(job.id, job.failures);
@@ -38,7 +38,7 @@ export class Progress {
       jobs.filter((job) => job.status === status).length;
     const done = count('succeeded');
     this.terminal.status(
-      `  ${bar(done / jobs.length)} ${done} of ${jobs.length} invoices, ${count('running')} running, ${count('failed')} failed`,
+      `  ${bar(done / jobs.length)} ${done} of ${jobs.length} invoices, ${count('running')} running, ${count('failed')} in the dead letter`,
     );
   }
 }
@@ -47,8 +47,13 @@ function hasEnded(job: InvoiceJob): boolean {
   return job.status === 'succeeded' || job.status === 'failed' || job.status === 'canceled';
 }
 
+/** Errors are kept with their stack; here the message is enough. */
+function firstLine(error: string | null): string {
+  return (error ?? '').split('\n', 1)[0]?.replace(/^(\[\w+\] )?\w*Error: /, '') ?? '';
+}
+
 function bar(part: number): string {
   const width = 24;
-  const full = Math.round(part * width);
+  const full = Math.floor(part * width);
   return `[${'#'.repeat(full)}${'.'.repeat(width - full)}]`;
 }
