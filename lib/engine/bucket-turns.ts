@@ -102,7 +102,7 @@ export class BucketTurns {
       const answer = await store.exchange(request);
       await debug.reach('exchange.answered', bucket.ref.id);
       this.#failures = 0;
-      faults.worked('exchange');
+      faults.worked('exchange', bucket.ref.id);
       const consequences = this.#answered(request, parcel, used, answer);
       events.emit('turn', {
         bucket: bucket.ref.id,
@@ -140,7 +140,7 @@ export class BucketTurns {
         })),
       });
       await debug.reach('reconcile.answered', bucket.ref.id);
-      faults.worked('reconcile');
+      faults.worked('reconcile', bucket.ref.id);
       this.#unsure = undefined;
       const recorded = new Set(answer.recorded);
       const lost = new Set(answer.lost);
@@ -159,7 +159,7 @@ export class BucketTurns {
     } catch (error) {
       this.#failures += 1;
       const { delayMs } = respondTo('unavailable', this.#failures);
-      faults.failed('reconcile', error, delayMs);
+      faults.failed('reconcile', error, delayMs, bucket.ref.id);
       return { kind: 'failed', delayMs };
     } finally {
       this.#land();
@@ -216,7 +216,7 @@ export class BucketTurns {
 
   /** Returns how long to wait before the next turn. */
   async #failed(error: unknown, request: ExchangeRequest, parcel: Parcel): Promise<number> {
-    const { faults, store, clock } = this.#parts;
+    const { faults, store, clock, bucket } = this.#parts;
     const kind = faultKindOf(error);
     if (parcel.overdue && kind === 'unavailable') {
       this.outbox.forgetSkips(parcel.entries);
@@ -224,7 +224,7 @@ export class BucketTurns {
     }
     this.#failures += 1;
     const { reconcile, mend, delayMs } = respondTo(kind, this.#failures);
-    faults.failed('exchange', error, delayMs);
+    faults.failed('exchange', error, delayMs, bucket.ref.id);
     if (reconcile) this.#unsure = parcel.entries;
     if (mend === 'partitions') {
       await store

@@ -28,7 +28,6 @@ const MENDS: Record<StoreFaultKind, string> = {
 export class EngineFaults {
   #lastMs = Number.NEGATIVE_INFINITY;
   #suppressed = 0;
-  #outage = false;
   readonly #failing = new Map<string, number>();
 
   constructor(
@@ -37,30 +36,34 @@ export class EngineFaults {
     private readonly events: EngineEvents,
   ) {}
 
-  /** Notes a failed statement; it is tried again in `retryInMs`, or by its own interval. */
-  failed(where: string, error: unknown, retryInMs = 0): StoreFaultKind {
+  /**
+   * Notes a failed statement. With `retryInMs` its owner tries again and says {@link EngineFaults.worked} in the end
+   * (`who`: which of several owners); without, it is tried again by its own interval, or at once.
+   */
+  failed(where: string, error: unknown, retryInMs = 0, who = ''): StoreFaultKind {
     const kind = faultKindOf(error);
     const { message } = describeError(error);
-    this.#note(where, kind, message, retryInMs);
+    this.events.emit('fault', { where, kind, message, retryInMs });
+    const key = where + who;
+    if (retryInMs > 0) this.#failing.set(key, (this.#failing.get(key) ?? 0) + 1);
+    // One deadlock is not worth a line: it is mended at once. Counted above.
+    if (kind !== 'rolled_back' || retryInMs > 0) this.#say(where, kind, message);
     return kind;
   }
 
-  worked(where: string): void {
+  /** The statement works (again). */
+  worked(where: string, who = ''): void {
     if (this.#failing.size === 0) return;
-    const failures = this.#failing.get(where);
+    const key = where + who;
+    const failures = this.#failing.get(key);
     if (failures === undefined) return;
-    this.#failing.delete(where);
+    this.#failing.delete(key);
     this.events.emit('recovered', { where, failures });
-    if (this.#failing.size > 0 || !this.#outage) return;
-    this.#outage = false;
-    this.logger.log(`the database works again after ${failures} failed statements of ${where}`);
+    if (this.#failing.size === 0)
+      this.logger.log(`the database works again (${where} had failed ${failures} times)`);
   }
 
-  #note(where: string, kind: StoreFaultKind, message: string, retryInMs: number): void {
-    this.events.emit('fault', { where, kind, message, retryInMs });
-    this.#failing.set(where, (this.#failing.get(where) ?? 0) + 1);
-    // One deadlock or one missing partition is not worth a line: they are mended at once. Counted above.
-    if (kind === 'rolled_back' && retryInMs === 0) return;
+  #say(where: string, kind: StoreFaultKind, message: string): void {
     const nowMs = this.clock.monotonicMs();
     if (nowMs - this.#lastMs < LEAST_GAP_MS) {
       this.#suppressed += 1;
@@ -69,7 +72,6 @@ export class EngineFaults {
     this.#lastMs = nowMs;
     const more = this.#suppressed > 0 ? ` (${this.#suppressed} more not shown)` : '';
     this.#suppressed = 0;
-    this.#outage = true;
     const line = `${where} failed: ${message}; ${MENDS[kind]}${more}`;
     if (kind === 'fatal') this.logger.error(line);
     else this.logger.warn(line);

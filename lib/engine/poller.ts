@@ -71,9 +71,8 @@ export class Poller {
     if (loops().every((loop) => loop.claims.size === 0)) return;
     try {
       for (const { jobId, claimSeq } of await store.takeNotices(node)) this.#cancel(jobId, claimSeq);
-      faults.worked('notices');
     } catch (error) {
-      faults.failed('notices', error, this.#parts.pollIntervalMs);
+      faults.failed('notices', error);
     }
   }
 

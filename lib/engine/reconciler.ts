@@ -69,7 +69,6 @@ export class Reconciler {
         unsettled: [],
       });
       await debug.reach('reconcile.answered', 'interval');
-      faults.worked('reconcile');
       let strays = 0;
       for (const { bucketId, job } of answer.strays) {
         const loop = loops.get(bucketId);
@@ -87,7 +86,7 @@ export class Reconciler {
         );
       }
     } catch (error) {
-      faults.failed('reconcile', error, RECONCILE_EVERY_MS);
+      faults.failed('reconcile', error);
     } finally {
       for (const loop of loops.values()) loop.claims.unwatch();
     }

@@ -1,4 +1,5 @@
 import { hostname } from 'node:os';
+import { Logger, type LoggerService } from '@nestjs/common';
 import { SystemClock } from '../../lib/cluster/clock.js';
 import { ClusterMessages } from '../../lib/cluster/cluster-messages.js';
 import { NoCoordinator } from '../../lib/cluster/no-coordinator.js';
@@ -23,6 +24,7 @@ import { type JobStore, type NewJob } from '../../lib/store/job-store.js';
 import { type LockStore } from '../../lib/store/lock-store.js';
 import { PostgresLockStore } from '../../lib/store/postgres/postgres-lock-store.js';
 import { type PostgresJobStore } from '../../lib/store/postgres/postgres-job-store.js';
+import { faultyStore, type FaultyStore } from './faulty-store.js';
 import { createStore, newJob } from './store.js';
 
 export type TestHandler = (payload: unknown, context: JobContext) => unknown;
@@ -169,14 +171,27 @@ export function createEngineNode(
   };
 }
 
+/** Collects what the engine logs, instead of printing it. */
+export function captureLogs(): { readonly level: string; readonly line: string }[] {
+  const lines: { level: string; line: string }[] = [];
+  const at =
+    (level: string) =>
+    (message: unknown): void =>
+      void lines.push({ level, line: String(message) });
+  const logger: LoggerService = { log: at('log'), warn: at('warn'), error: at('error'), debug: at('debug') };
+  Logger.overrideLogger(logger);
+  return lines;
+}
+
 /** A node on a database of its own store. */
 export async function createPostgresNode(
   url: string,
   options: EngineNodeOptions = {},
-): Promise<EngineNode & { readonly store: PostgresJobStore }> {
-  const store = createStore(url);
-  await store.open();
-  return { ...createEngineNode(store, new PostgresLockStore(store), options), store };
+): Promise<EngineNode & { readonly real: PostgresJobStore; readonly faults: FaultyStore }> {
+  const real = createStore(url);
+  await real.open();
+  const faults = faultyStore(real);
+  return { ...createEngineNode(faults.store, new PostgresLockStore(real), options), real, faults };
 }
 
 /** A promise with its ends. */
