@@ -58,6 +58,7 @@ export { JOB_PRIORITIES, type JobPriority, type PriorityRank } from './jobs/prio
 
 export { type JobInfo } from './scheduler/job-info.js';
 export { type EnqueueNamedOptions, JobScheduler } from './scheduler/job-scheduler.js';
+export { currentJob } from './engine/async-context.js';
 export { type DrainOptions, RatchetRuntime, type RuntimeState } from './engine/runtime.js';
 
 // Ports, their parts and their defaults: for implementations of one's own.

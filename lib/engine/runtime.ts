@@ -6,6 +6,7 @@ import {
 } from '@nestjs/common';
 import { type DrainStep } from '../observability/engine-events.js';
 import { type EngineParts } from './engine-parts.js';
+import { watchRejections } from './execution-rejections.js';
 import { NodeEngine } from './node-engine.js';
 import { CalledOff } from './patience.js';
 import { within } from './within.js';
@@ -45,6 +46,7 @@ export class RatchetRuntime implements OnApplicationBootstrap, OnModuleDestroy, 
   #announced: Promise<void> = Promise.resolve();
   readonly #drained: Promise<void>;
   #tellDrained: () => void = () => {};
+  #unwatchRejections: () => void = () => {};
 
   constructor(parts: EngineParts) {
     this.#parts = parts;
@@ -121,6 +123,7 @@ export class RatchetRuntime implements OnApplicationBootstrap, OnModuleDestroy, 
       return;
     }
     this.#state = 'starting';
+    this.#unwatchRejections = watchRejections(this.#logger);
     const engine = new NodeEngine(this.#parts, this.#logger);
     this.#engine = engine;
     let fails = 0;
@@ -202,7 +205,10 @@ export class RatchetRuntime implements OnApplicationBootstrap, OnModuleDestroy, 
       await within(clock, CLOSE_MS, resource.close());
     }
     this.#state = 'closed';
-    if (this.#engine) this.#step('close', beganMs);
+    if (!this.#engine) return;
+    this.#step('close', beganMs);
+    // A body that outlives the drain may still leave a promise behind.
+    void this.#engine.whenEnded().then(this.#unwatchRejections);
   }
 
   #step(step: DrainStep, beganMs: number): void {
