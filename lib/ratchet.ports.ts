@@ -62,3 +62,12 @@ export function portProvider<K extends keyof RatchetPorts>(
     ? { provide, useClass: override }
     : ({ ...override, provide } as Provider);
 }
+
+/** Whether the module itself made what stands behind a port, and so closes it: the app's own objects are the app's to close. */
+export function isMadeHere(override: PortOverride<unknown> | undefined): boolean {
+  return (
+    override === undefined ||
+    typeof override === 'function' ||
+    !('useExisting' in override || 'useValue' in override)
+  );
+}

@@ -23,7 +23,7 @@ import { DebugPoints } from './observability/debug-points.js';
 import { EngineEvents } from './observability/engine-events.js';
 import { type RatchetDatabaseLink, openDatabase } from './ratchet.database.js';
 import { BootReport } from './ratchet.boot-report.js';
-import { type RatchetPorts, portProvider } from './ratchet.ports.js';
+import { type RatchetPorts, isMadeHere, portProvider } from './ratchet.ports.js';
 import { type ResolvedOptions } from './ratchet.resolve.js';
 import { DATABASE, NODE_ID, OPEN_STORE, RESOLVED_OPTIONS } from './ratchet.tokens.js';
 import { PACKAGE_VERSION } from './ratchet.version.js';
@@ -184,62 +184,60 @@ export function engineProviders(ports: RatchetPorts): Provider[] {
       (intake, maker, store: JobStore, messages) => new JobScheduler({ intake, maker, store, messages }),
     ),
     made(ChildIntake, [Intake, JobMaker], (intake, maker) => new SchedulerChildIntake(intake, maker)),
-    made(
-      BootReport,
-      [RESOLVED_OPTIONS, OPEN_STORE, DATABASE, HandlerRegistry, NODE_ID],
-      bootReport,
-    ),
-    runtimeProvider,
+    made(BootReport, [RESOLVED_OPTIONS, OPEN_STORE, DATABASE, HandlerRegistry, NODE_ID], bootReport),
+    runtimeProvider(ports),
   ];
 }
 
-const runtimeProvider = made(
-  RatchetRuntime,
-  [
-    RESOLVED_OPTIONS,
-    OPEN_STORE,
-    LockStore,
-    HandlerRegistry,
-    NodeIdentityProvider,
-    RetryPolicy,
-    ChildIntake,
-    ClusterMessages,
-    ClusterCoordinator,
-    Clock,
-    EngineEvents,
-    DebugPoints,
-    Intake,
-    DATABASE,
-  ],
-  (
-    { engine: settings }: ResolvedOptions,
-    store: JobStore,
-    locks,
-    handlers,
-    identity,
-    retryPolicy,
-    children,
-    messages,
-    coordinator,
-    clock,
-    events,
-    debug,
-    intake,
-    database: RatchetDatabaseLink,
-  ) =>
-    new RatchetRuntime({
-      settings,
-      store,
+function runtimeProvider(ports: RatchetPorts): Provider {
+  return made(
+    RatchetRuntime,
+    [
+      RESOLVED_OPTIONS,
+      OPEN_STORE,
+      LockStore,
+      HandlerRegistry,
+      NodeIdentityProvider,
+      RetryPolicy,
+      ChildIntake,
+      ClusterMessages,
+      ClusterCoordinator,
+      Clock,
+      EngineEvents,
+      DebugPoints,
+      Intake,
+      DATABASE,
+    ],
+    (
+      { engine: settings }: ResolvedOptions,
+      store: JobStore,
       locks,
       handlers,
       identity,
+      retryPolicy,
+      children,
       messages,
       coordinator,
       clock,
       events,
       debug,
-      version: PACKAGE_VERSION,
-      executor: (hooks) => new Executor({ settings, handlers, retryPolicy, clock, children, hooks }),
-      resources: [intake, coordinator, store, database],
-    }),
-);
+      intake,
+      database: RatchetDatabaseLink,
+    ) =>
+      new RatchetRuntime({
+        settings,
+        store,
+        locks,
+        handlers,
+        identity,
+        messages,
+        coordinator,
+        clock,
+        events,
+        debug,
+        version: PACKAGE_VERSION,
+        executor: (hooks) => new Executor({ settings, handlers, retryPolicy, clock, children, hooks }),
+        resources: [intake, ...(isMadeHere(ports.coordinator) ? [coordinator] : []), store, database],
+      }),
+  );
+}
