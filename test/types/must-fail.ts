@@ -2,23 +2,22 @@
  * Mistakes that must not compile, one `@ts-expect-error` each, checked by types.spec.ts with `isolatedModules`. Nothing here
  * runs. A mistake that compiles after all makes its line an "unused '@ts-expect-error' directive".
  */
-import { z } from 'zod';
-import { defineJob } from '../../lib/jobs/define-job.js';
 import {
-  type EnqueueArgs,
+  ClusterCoordinator,
+  defineJob,
   type EnqueueManyItem,
   type EnqueueOptions,
-} from '../../lib/jobs/enqueue-options.js';
-import { type JobContext } from '../../lib/jobs/job-context.js';
-import { type JobDecorator, type JobDefinition, type PayloadOf } from '../../lib/jobs/job-definition.js';
+  Job,
+  type JobContext,
+  type JobScheduler,
+  NoCoordinator,
+  type PayloadOf,
+  RatchetModule,
+  SystemClock,
+} from 'nestjs-ratchet';
+import { z } from 'zod';
 
-declare function enqueue<In, Out, Result>(
-  definition: JobDefinition<In, Out, Result>,
-  ...args: EnqueueArgs<NoInfer<In>>
-): void;
-declare function Handle<In, Out, Result>(
-  definition: JobDefinition<In, Out, Result>,
-): JobDecorator<Out, Result>;
+declare const scheduler: JobScheduler;
 
 class Money {
   constructor(readonly cents: number) {}
@@ -87,35 +86,39 @@ defineJob('x', { schema: { parse: (value: unknown) => value } });
 
 // ── enqueue ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 // @ts-expect-error the payload is missing
-enqueue(Send);
+void scheduler.enqueue(Send);
 // @ts-expect-error a property of the wrong type
-enqueue(Send, { orderId: 7 });
+void scheduler.enqueue(Send, { orderId: 7 });
 // @ts-expect-error a property is missing
-enqueue(Send, {});
+void scheduler.enqueue(Send, {});
 // @ts-expect-error a misspelt property
-enqueue(Send, { orderId: '7', orderid: '7' });
+void scheduler.enqueue(Send, { orderId: '7', orderid: '7' });
 // @ts-expect-error a payload for a job that takes none
-enqueue(Ping, { orderId: '7' });
+void scheduler.enqueue(Ping, { orderId: '7' });
 // @ts-expect-error the schema's output in place of its input
-enqueue(Resize, { width: 7 });
+void scheduler.enqueue(Resize, { width: 7 });
 // @ts-expect-error delay with runAt
-enqueue(Send, { orderId: '7' }, { delay: '1s', runAt: new Date(0) });
+void scheduler.enqueue(Send, { orderId: '7' }, { delay: '1s', runAt: new Date(0) });
 // @ts-expect-error a misspelt duration
-enqueue(Send, { orderId: '7' }, { delay: '1 second' });
+void scheduler.enqueue(Send, { orderId: '7' }, { delay: '1 second' });
 // @ts-expect-error a time as text
-enqueue(Send, { orderId: '7' }, { runAt: '2030-01-01' });
+void scheduler.enqueue(Send, { orderId: '7' }, { runAt: '2030-01-01' });
 // @ts-expect-error a misspelt option
-enqueue(Send, { orderId: '7' }, { prio: 'high' });
+void scheduler.enqueue(Send, { orderId: '7' }, { prio: 'high' });
 // @ts-expect-error no such priority
-enqueue(Send, { orderId: '7' }, { priority: 5 });
+void scheduler.enqueue(Send, { orderId: '7' }, { priority: 5 });
 // @ts-expect-error no such conflict rule
-enqueue(Send, { orderId: '7' }, { businessKey: 'k', onConflict: 'ignore' });
+void scheduler.enqueue(Send, { orderId: '7' }, { businessKey: 'k', onConflict: 'ignore' });
 // @ts-expect-error an idempotency key without its key
-enqueue(Send, { orderId: '7' }, { idempotencyKey: { expiresIn: '1h' } });
+void scheduler.enqueue(Send, { orderId: '7' }, { idempotencyKey: { expiresIn: '1h' } });
 // @ts-expect-error no transaction
-enqueue(Send, { orderId: '7' }, { transaction: {} });
+void scheduler.enqueue(Send, { orderId: '7' }, { transaction: {} });
 // @ts-expect-error a name in place of the definition
-enqueue('send', { orderId: '7' });
+void scheduler.enqueue('send', { orderId: '7' });
+// @ts-expect-error a wrong payload in enqueueMany
+void scheduler.enqueueMany(Send, [{ payload: { orderId: '7' } }, { payload: { orderId: 7 } }]);
+// @ts-expect-error a misspelt option in enqueueNamed
+void scheduler.enqueueNamed('send', { orderId: '7' }, { prio: 'high' });
 // @ts-expect-error the transaction of enqueueMany belongs to the whole call
 const item: EnqueueManyItem<object> = { payload: {}, options: { transaction: undefined } };
 // @ts-expect-error delay with runAt
@@ -124,48 +127,48 @@ const options: EnqueueOptions = { delay: 5, runAt: new Date(0) };
 // ── Handlers ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 export class Handlers {
   // @ts-expect-error another payload
-  @Handle(Send)
+  @Job(Send)
   payload(_payload: { invoiceId: string }): { number: number } {
     return { number: 1 };
   }
 
   // @ts-expect-error the handler asks for more than the payload has
-  @Handle(Send)
+  @Job(Send)
   more(_payload: { orderId: string; count: number }): { number: number } {
     return { number: 1 };
   }
 
   // @ts-expect-error another result
-  @Handle(Send)
+  @Job(Send)
   async result(_payload: PayloadOf<typeof Send>): Promise<{ id: string }> {
     return { id: '1' };
   }
 
   // @ts-expect-error no result
-  @Handle(Send)
+  @Job(Send)
   async nothing(_payload: PayloadOf<typeof Send>): Promise<void> {}
 
   // @ts-expect-error a parameter too many
-  @Handle(Send)
+  @Job(Send)
   extra(_payload: PayloadOf<typeof Send>, _ctx: JobContext, _more: string): { number: number } {
     return { number: 1 };
   }
 
   // @ts-expect-error the context of another payload
-  @Handle(Send)
+  @Job(Send)
   context(_payload: unknown, _ctx: JobContext<{ other: number }>): { number: number } {
     return { number: 1 };
   }
 
   // @ts-expect-error the schema's input in place of its output
-  @Handle(Resize)
+  @Job(Resize)
   input(_payload: { width: string }): void {}
 
   // @ts-expect-error on a property, not on a method
-  @Handle(Ping)
+  @Job(Ping)
   property = 1;
 
-  @Handle(Ping)
+  @Job(Ping)
   async inside(_payload: unknown, ctx: JobContext): Promise<void> {
     // @ts-expect-error a wrong payload for a child
     await ctx.enqueue(Send, { orderId: 7 });
@@ -173,5 +176,23 @@ export class Handlers {
     ctx.snooze('5 minutes');
   }
 }
+
+// ── Module ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+// @ts-expect-error a coordinator of the wrong class
+RatchetModule.forRoot({ dataSource: 'default', coordinator: SystemClock });
+// @ts-expect-error a factory of the wrong class
+RatchetModule.forRoot({ dataSource: 'default', coordinator: { useFactory: () => new SystemClock() } });
+// @ts-expect-error the port itself, which is abstract
+RatchetModule.forRoot({ dataSource: 'default', coordinator: ClusterCoordinator });
+// @ts-expect-error a clock of the wrong class, beside options that come later
+RatchetModule.forRootAsync({ useFactory: () => ({ dataSource: 'default' }), clock: NoCoordinator });
+// @ts-expect-error a misspelt option
+RatchetModule.forRoot({ dataSource: 'default', concurency: 5 });
+// @ts-expect-error a misspelt duration
+RatchetModule.forRoot({ dataSource: 'default', pollInterval: '2 seconds' });
+// @ts-expect-error two ways to the database
+RatchetModule.forRoot({ dataSource: 'default', connection: 'postgres://localhost/app' });
+// @ts-expect-error no way to the database
+RatchetModule.forRoot({ concurrency: 5 });
 
 export { item, options };

@@ -1,26 +1,25 @@
 /** Right usages that must compile, checked by types.spec.ts with `isolatedModules`. Nothing here runs. */
-import { z } from 'zod';
-import { type ChildIntake } from '../../lib/jobs/child-intake.js';
-import { defineJob } from '../../lib/jobs/define-job.js';
-import { type EnqueueArgs, type EnqueueOptions, type JobHandle } from '../../lib/jobs/enqueue-options.js';
-import { JobContext } from '../../lib/jobs/job-context.js';
 import {
   type ContextOf,
+  defineJob,
+  type EnqueueOptions,
   type InputOf,
-  type JobDecorator,
+  Job,
+  JobContext,
   type JobDefinition,
+  type JobHandle,
+  type JobScheduler,
+  type JsonValue,
+  NoCoordinator,
   type PayloadOf,
+  RatchetModule,
   type ResultOf,
-} from '../../lib/jobs/job-definition.js';
-import { type JsonValue } from '../../lib/jobs/json.js';
+} from 'nestjs-ratchet';
+import { type EntityManager } from 'typeorm';
+import { z } from 'zod';
 
-declare function enqueue<In, Out, Result>(
-  definition: JobDefinition<In, Out, Result>,
-  ...args: EnqueueArgs<NoInfer<In>>
-): Promise<JobHandle<Result>>;
-declare function Handle<In, Out, Result>(
-  definition: JobDefinition<In, Out, Result>,
-): JobDecorator<Out, Result>;
+declare const scheduler: JobScheduler;
+declare const manager: EntityManager;
 declare const condition: boolean;
 
 type Equal<A, B> = (<G>() => G extends A ? 1 : 2) extends <G>() => G extends B ? 1 : 2 ? true : false;
@@ -85,18 +84,18 @@ yes<Equal<PayloadOf<typeof Resize>['when'], Date | undefined>>();
 yes<Equal<ResultOf<typeof Counted>, number>>();
 
 export async function enqueues(): Promise<void> {
-  await enqueue(Ping);
-  await enqueue(Ping, undefined, { delay: '10s' });
-  await enqueue(Defaulted);
-  await enqueue(Defaulted, { n: 2 });
-  await enqueue(Unknown, { anything: 1 });
-  await enqueue(Anything, [1, { a: null }]);
-  await enqueue(Text, 'text', { delay: 5 });
-  await enqueue(Maybe, {});
-  await enqueue(Contact, { name: 'Ada', message: 'hello' });
-  await enqueue(Grow, { label: 'root', children: [{ label: 'leaf', children: [] }] });
-  await enqueue(Draw, { kind: 'circle', radius: 1 });
-  await enqueue(Ordered, {
+  await scheduler.enqueue(Ping);
+  await scheduler.enqueue(Ping, undefined, { delay: '10s' });
+  await scheduler.enqueue(Defaulted);
+  await scheduler.enqueue(Defaulted, { n: 2 });
+  await scheduler.enqueue(Unknown, { anything: 1 });
+  await scheduler.enqueue(Anything, [1, { a: null }]);
+  await scheduler.enqueue(Text, 'text', { delay: 5 });
+  await scheduler.enqueue(Maybe, {});
+  await scheduler.enqueue(Contact, { name: 'Ada', message: 'hello' });
+  await scheduler.enqueue(Grow, { label: 'root', children: [{ label: 'leaf', children: [] }] });
+  await scheduler.enqueue(Draw, { kind: 'circle', radius: 1 });
+  await scheduler.enqueue(Ordered, {
     id: '1',
     lines: [{ sku: 'a', count: 1 }],
     note: undefined,
@@ -104,8 +103,8 @@ export async function enqueues(): Promise<void> {
     pair: ['a', 1],
     extra: { deep: { er: [1] } },
   });
-  await enqueue(Resize, { url: 'u', width: '100' });
-  const handle = await enqueue(
+  await scheduler.enqueue(Resize, { url: 'u', width: '100' });
+  const handle = await scheduler.enqueue(
     SendInvoice,
     { orderId: '7' },
     {
@@ -120,19 +119,25 @@ export async function enqueues(): Promise<void> {
       backoff: { type: 'none' },
       timeout: '1h',
       metadata: { trace: 'abc' },
-      transaction: undefined,
+      transaction: manager,
     },
   );
   yes<Equal<typeof handle, JobHandle<{ number: number }>>>();
+  await scheduler.enqueueMany(
+    SendInvoice,
+    ['1', '2'].map((orderId) => ({ payload: { orderId }, options: { businessKey: orderId } })),
+    { priority: 'low', transaction: manager },
+  );
+  await scheduler.enqueueNamed('elsewhere', { any: 'thing' }, { lane: 'reports', delay: '1m' });
   const shared: EnqueueOptions = { idempotencyKey: 'k' };
-  await enqueue(Text, 'text', shared);
+  await scheduler.enqueue(Text, 'text', shared);
 }
 
 /** Registries hold definitions of any kind. */
 export const all: readonly JobDefinition[] = [SendInvoice, Ping, Resize, Draw, Unknown];
 
 export class Handlers {
-  @Handle(SendInvoice)
+  @Job(SendInvoice)
   async send({ orderId }: PayloadOf<typeof SendInvoice>, ctx: JobContext): Promise<{ number: number }> {
     ctx.progress({ half: true });
     ctx.logger.log(orderId);
@@ -142,30 +147,46 @@ export class Handlers {
     return { number: 1 };
   }
 
-  @Handle(SendInvoice)
+  @Job(SendInvoice)
   sync(payload: { orderId: string }, ctx: ContextOf<typeof SendInvoice>): { number: number } {
     ctx.snooze('5m');
     return { number: Number(payload.orderId) + Number(ctx.payload.orderId) };
   }
 
   /** A handler may ask for less than it is given. */
-  @Handle(SendInvoice)
+  @Job(SendInvoice)
   wider(payload: { orderId?: string }): { number: number } {
     return { number: Number(payload.orderId) };
   }
 
-  @Handle(Ping)
+  @Job(Ping)
   async none(): Promise<void> {}
 
-  @Handle(Ping)
+  @Job(Ping)
   async onlyContext(_payload: unknown, ctx: JobContext): Promise<string> {
     return ctx.jobId;
   }
 
-  @Handle(Resize)
+  @Job(Resize)
   async resize(payload: PayloadOf<typeof Resize>): Promise<number> {
     return payload.width;
   }
+
+  /** Defined in place: nothing is known of the payload but what the method says. */
+  @Job('report.build', { maxRetries: 1, timeout: '5m' })
+  async build({ month }: { month: string }, ctx: JobContext): Promise<string> {
+    return `${month} ${ctx.execution}`;
+  }
 }
 
-export type Ports = ChildIntake;
+class Redis {}
+
+export const modules = [
+  RatchetModule.forRoot({ dataSource: 'default', concurrency: 20, lanes: { mail: { concurrency: 2 } } }),
+  RatchetModule.forRoot({ connection: 'postgres://localhost/app', coordinator: NoCoordinator }),
+  RatchetModule.forRootAsync({
+    useFactory: () => ({ database: 'embedded' }),
+    coordinator: { useFactory: (_redis: Redis) => new NoCoordinator(), inject: [Redis] },
+    extraProviders: [Redis],
+  }),
+];
