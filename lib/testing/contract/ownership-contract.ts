@@ -31,6 +31,8 @@ export function describeOwnership(bench: ContractBench): void {
     for (const crashes of [1, 2]) {
       node = await bench.nodeIn(bucket.lane, id);
       bench.expect(await bench.store.rescueOwn(node.ref, 2)).toMatchObject({ recovered: 1, failed: 0 });
+      const pending = await bench.store.get(job.id);
+      bench.expect(Number(pending?.claimSeq) > Number(zombie.claimSeq)).toBe(true);
       const late = await zombie.node.settle(
         { id: job.id, claimSeq: zombie.claimSeq },
         { outcome: 'succeeded' },

@@ -1,0 +1,224 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { createStore, newJob, turn } from '../support/store.js';
+import { type PostgresJobStore } from '../../lib/store/postgres/postgres-job-store.js';
+import { type BucketRef, type Settlement } from '../../lib/store/job-store.js';
+
+/**
+ * Whatever is asked in whatever order: a job is always in exactly one place, its claim_seq never falls, and each claim has
+ * at most one recorded outcome. Settles are sent for any claim that was ever made, so most of them are late.
+ */
+let database: TestDatabase;
+let store: PostgresJobStore;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  store = createStore(database.url);
+  await store.open();
+});
+afterAll(async () => {
+  await store.close();
+  await database.drop();
+});
+
+const OUTCOMES = ['succeeded', 'failed', 'retried', 'snoozed', 'released'] as const;
+
+type Step =
+  | {
+      readonly do: 'insert';
+      readonly key: number | undefined;
+      readonly onConflict: 'reject' | 'return' | 'replace';
+    }
+  | { readonly do: 'claim'; readonly node: number; readonly want: number }
+  | {
+      readonly do: 'settle';
+      readonly picks: readonly { claim: number; outcome: (typeof OUTCOMES)[number]; drop: boolean }[];
+    }
+  | { readonly do: 'cancel' | 'redrive'; readonly job: number }
+  | { readonly do: 'restart'; readonly node: number }
+  | { readonly do: 'reconcile'; readonly node: number };
+
+const index = fc.nat(30);
+const node = fc.nat(1);
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant('insert' as const),
+      key: fc.option(fc.nat(2), { nil: undefined }),
+      onConflict: fc.constantFrom('reject' as const, 'return' as const, 'replace' as const),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({ do: fc.constant('claim' as const), node, want: fc.integer({ min: 1, max: 4 }) }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      do: fc.constant('settle' as const),
+      picks: fc.array(
+        fc.record({ claim: index, outcome: fc.constantFrom(...OUTCOMES), drop: fc.boolean() }),
+        {
+          minLength: 1,
+          maxLength: 3,
+        },
+      ),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constantFrom('cancel' as const, 'redrive' as const), job: index }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constantFrom('restart' as const, 'reconcile' as const), node }),
+  },
+);
+
+interface Place {
+  readonly id: string;
+  readonly place: string;
+  readonly claim_seq: string;
+}
+
+/** The jobs that the steps made, and what they were told. */
+class World {
+  readonly ids: string[] = [];
+  readonly claims: { id: string; claimSeq: string; bucket: BucketRef }[] = [];
+  readonly recorded = new Set<string>();
+  readonly dropped = new Set<string>();
+  readonly #buckets: BucketRef[] = [];
+  readonly #highest = new Map<string, bigint>();
+
+  static async create(): Promise<World> {
+    await database.query(
+      'truncate ratchet.job, ratchet.job_history, ratchet.dead_letter, ratchet.execution, ratchet.bucket',
+    );
+    const world = new World();
+    for (const which of [0, 1]) await world.#start(which);
+    return world;
+  }
+
+  async run(step: Step): Promise<void> {
+    switch (step.do) {
+      case 'insert': {
+        const job = newJob(
+          step.key === undefined ? {} : { businessKey: `k${String(step.key)}`, onConflict: step.onConflict },
+        );
+        const [answer] = await store.insert([job]);
+        if (answer?.outcome === 'created') this.ids.push(job.id);
+        return;
+      }
+      case 'claim': {
+        const bucket = this.#bucket(step.node);
+        const { claimed } = await store.exchange(turn(bucket, { want: step.want }));
+        this.claims.push(...claimed.map(({ id, claimSeq }) => ({ id, claimSeq, bucket })));
+        return;
+      }
+      case 'settle':
+        return this.#settle(step.picks);
+      case 'cancel':
+      case 'redrive': {
+        const id = this.ids[step.job % Math.max(1, this.ids.length)];
+        if (id) await store[step.do](id);
+        return;
+      }
+      case 'restart':
+        await this.#start(step.node);
+        return;
+      case 'reconcile': {
+        const bucket = this.#bucket(step.node);
+        const known = this.claims.filter((claim) => claim.bucket.id === bucket.id);
+        const answer = await store.reconcile({ buckets: [bucket], known, unsettled: [] });
+        expect(answer).toEqual({ strays: [], recorded: [], lost: [], deposed: [] });
+      }
+    }
+  }
+
+  async #settle(picks: (Step & { do: 'settle' })['picks']): Promise<void> {
+    for (const pick of picks) {
+      const claim = this.claims[pick.claim % Math.max(1, this.claims.length)];
+      if (!claim) return;
+      const settlement: Settlement = {
+        id: claim.id,
+        claimSeq: claim.claimSeq,
+        outcome: pick.outcome,
+        ...(pick.outcome === 'succeeded' ? { drop: pick.drop } : {}),
+        ...(pick.outcome === 'retried' || pick.outcome === 'snoozed' ? { delayMs: 0 } : {}),
+        ...(pick.outcome === 'failed' || pick.outcome === 'retried' ? { error: 'e' } : {}),
+      };
+      const { recorded, lost } = await store.exchange(turn(claim.bucket, { settle: [settlement], want: 0 }));
+      expect(recorded.length + lost.length).toBe(1);
+      if (recorded.length === 0) continue;
+      const token = `${claim.id}/${claim.claimSeq}`;
+      expect(this.recorded.has(token)).toBe(false);
+      this.recorded.add(token);
+      if (pick.outcome === 'succeeded' && pick.drop) this.dropped.add(claim.id);
+    }
+  }
+
+  /** A start under the same id: what the older epoch held comes back. */
+  async #start(which: number): Promise<void> {
+    const ref = await store.registerNode({
+      id: `n${String(which)}`,
+      host: 'h',
+      pid: 1,
+      version: '1',
+      lanes: [],
+      handlers: [],
+    });
+    await store.rescueOwn(ref, 1);
+    this.#buckets[which] = await store.openBucket(ref, 'default');
+  }
+
+  #bucket(which: number): BucketRef {
+    const bucket = this.#buckets[which];
+    if (!bucket) throw new Error('both nodes were started');
+    return bucket;
+  }
+
+  async check(): Promise<void> {
+    const places = await database.query<Place>(`
+      select id::text, 'live' as place, claim_seq::text from ratchet.job
+      union all select id::text, 'history', claim_seq::text from ratchet.job_history
+      union all select id::text, 'dead letter', claim_seq::text from ratchet.dead_letter`);
+    const expected = this.ids.filter((id) => !this.dropped.has(id));
+    expect(places.map(({ id }) => id).sort()).toEqual([...expected].sort());
+    for (const { id, claim_seq } of places) {
+      const seq = BigInt(claim_seq);
+      expect(seq >= (this.#highest.get(id) ?? 0n)).toBe(true);
+      this.#highest.set(id, seq);
+    }
+  }
+
+  /** Costs more, as it plans over every partition: at the end of a sequence. */
+  async checkExecutions(): Promise<void> {
+    const wrong = await database.query(`
+      select 'two executions of one claim' as what, job_id from ratchet.executions group by job_id, claim_seq having count(*) > 1
+      union all
+      select 'executions miscounted', j.id from ratchet.jobs j left join ratchet.executions e on e.job_id = j.id
+       group by j.id, j.executions having count(e.job_id) <> j.executions
+      union all
+      select 'running without a bucket', j.id from ratchet.job j
+       where j.status = 1 and not exists (select from ratchet.bucket b where b.id = j.bucket)`);
+    expect(wrong).toEqual([]);
+  }
+}
+
+describe('the states of a job', () => {
+  it('hold their invariants under any sequence of requests', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 50, size: 'max' }), async (steps) => {
+        const world = await World.create();
+        for (const each of steps) {
+          await world.run(each);
+          await world.check();
+        }
+        await world.checkExecutions();
+      }),
+      { numRuns: 15 },
+    );
+  }, 120_000);
+});
