@@ -1,0 +1,126 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { BUCKET_TRANSITIONS, mayMove, settlesIn } from '../../lib/buckets/bucket-transitions.js';
+import { Bucket } from '../../lib/buckets/bucket.js';
+import { lanesOfNode } from '../../lib/buckets/lanes-of-node.js';
+import { EngineEvents } from '../../lib/observability/engine-events.js';
+import { type BucketStatus } from '../../lib/store/job-store.js';
+import { type PostgresJobStore } from '../../lib/store/postgres/postgres-job-store.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { createStore, registerTestNode } from '../support/store.js';
+
+const STATUSES: BucketStatus[] = [
+  'active',
+  'completing',
+  'ready_to_drain',
+  'lost',
+  'draining',
+  'ready_to_delete',
+];
+
+describe('the transitions of a bucket', () => {
+  it('never lead back to claiming, nor out of the end', () => {
+    for (const from of STATUSES) {
+      expect(BUCKET_TRANSITIONS.some(({ to }) => to === 'active')).toBe(false);
+      expect(BUCKET_TRANSITIONS.some((step) => step.from === 'ready_to_delete' && step.to === from)).toBe(
+        false,
+      );
+    }
+  });
+
+  it('every walk, whoever makes its steps, ends: deleted, or lost until somebody drains it', () => {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 0, max: 5 }), { maxLength: 30 }), (choices) => {
+        let at: BucketStatus = 'active';
+        let owned = true;
+        for (const choice of choices) {
+          const steps = BUCKET_TRANSITIONS.filter(({ from }) => from === at);
+          const step = steps[choice % Math.max(1, steps.length)];
+          if (!step) break;
+          if (step.by === 'watcher') owned = false;
+          at = step.to;
+          // Once somebody else had it, the owner never settles in it again.
+          if (!owned) expect(settlesIn(at)).toBe(false);
+        }
+        const ways = BUCKET_TRANSITIONS.filter(({ from }) => from === at);
+        expect(ways.length === 0).toBe(at === 'ready_to_delete');
+      }),
+    );
+  });
+
+  it('only a watcher loses a bucket, only its drainer takes a lost one on', () => {
+    expect(mayMove('active', 'lost', 'owner')).toBe(false);
+    expect(mayMove('lost', 'draining', 'owner')).toBe(false);
+    expect(mayMove('lost', 'draining', 'drainer')).toBe(true);
+  });
+});
+
+describe('Bucket', () => {
+  let database: TestDatabase;
+  let store: PostgresJobStore;
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    store = createStore(database.url);
+    await store.open();
+  });
+  afterAll(async () => {
+    await store.close();
+    await database.drop();
+  });
+
+  it('walks to its removal, each step told', async () => {
+    const events = new EngineEvents();
+    const steps: string[] = [];
+    events.on('bucket', ({ from, to }) => steps.push(`${from} ${to}`));
+    const bucket = new Bucket(
+      await store.openBucket(await registerTestNode(store), 'default'),
+      store,
+      events,
+    );
+    expect(await bucket.moveTo('completing')).toBe(true);
+    expect(await bucket.remove()).toBe(true);
+    expect(steps).toEqual([
+      'active completing',
+      'completing ready_to_drain',
+      'ready_to_drain draining',
+      'draining ready_to_delete',
+    ]);
+    expect(await database.query('select 1 from ratchet.bucket')).toHaveLength(0);
+  });
+
+  it('notices that somebody else moved it, and refuses a step that the table does not have', async () => {
+    const bucket = new Bucket(
+      await store.openBucket(await registerTestNode(store), 'default'),
+      store,
+      new EngineEvents(),
+    );
+    await expect(bucket.moveTo('ready_to_delete')).rejects.toThrow(
+      /never goes from active to ready_to_delete/,
+    );
+    await database.query(`update ratchet.bucket set status = 'lost', epoch = epoch + 1`);
+    expect(await bucket.moveTo('completing')).toBe(false);
+    expect(await bucket.remove()).toBe(false);
+  });
+
+  it('is opened only for a node that is current', async () => {
+    const old = await registerTestNode(store, 'same');
+    await registerTestNode(store, 'same');
+    await expect(store.openBucket(old, 'default')).rejects.toMatchObject({ code: 'NODE_DEPOSED' });
+  });
+});
+
+describe('lanesOfNode', () => {
+  const settings = { concurrency: 10, lanes: new Map([['mail', { concurrency: 2 }]]) };
+
+  it('serves the default lane, the configured ones, and those that definitions name', () => {
+    expect(lanesOfNode(settings, ['default', 'video'])).toEqual([
+      { lane: 'default', concurrency: 10 },
+      { lane: 'mail', concurrency: 2 },
+      { lane: 'video', concurrency: 10 },
+    ]);
+  });
+
+  it('serves nothing without handlers', () => {
+    expect(lanesOfNode(settings, [])).toEqual([]);
+  });
+});

@@ -1,0 +1,145 @@
+import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { SystemClock } from '../../lib/cluster/clock.js';
+import { faultDelayMs } from '../../lib/engine/backoff-delay.js';
+import { EngineFaults } from '../../lib/engine/engine-faults.js';
+import { respondTo } from '../../lib/engine/fault-response.js';
+import { LookTimes } from '../../lib/engine/look-times.js';
+import { PASS_OVER_MS, PassOver } from '../../lib/engine/pass-over.js';
+import { planTurn } from '../../lib/engine/turn-plan.js';
+import { EngineEvents } from '../../lib/observability/engine-events.js';
+import { StoreError, type StoreFaultKind } from '../../lib/store/store-fault.js';
+import { FakeClock } from '../support/fake-clock.js';
+
+const KINDS: StoreFaultKind[] = [
+  'rolled_back',
+  'unknown',
+  'unavailable',
+  'missing_partition',
+  'bad_row',
+  'fatal',
+];
+
+describe('planTurn', () => {
+  const idle = {
+    fresh: 0,
+    skipped: 0,
+    skippedDue: true,
+    progress: 0,
+    look: false,
+    freeSlots: 10,
+    claiming: true,
+  };
+
+  it('sleeps when nothing is to do, and when saturated', () => {
+    expect(planTurn(idle)).toBeUndefined();
+    expect(planTurn({ ...idle, look: true, freeSlots: 0 })).toBeUndefined();
+    expect(planTurn({ ...idle, look: true, claiming: false })).toBeUndefined();
+  });
+
+  it('settles at once, and claims by the way what fits', () => {
+    expect(planTurn({ ...idle, fresh: 1 })).toBe(10);
+    expect(planTurn({ ...idle, fresh: 1, freeSlots: 0 })).toBe(0);
+    expect(planTurn({ ...idle, fresh: 1, claiming: false })).toBe(0);
+    expect(planTurn({ ...idle, progress: 1 })).toBe(10);
+    expect(planTurn({ ...idle, look: true })).toBe(10);
+  });
+
+  it('does not spin for what was skipped', () => {
+    expect(planTurn({ ...idle, skipped: 1, skippedDue: false })).toBeUndefined();
+    expect(planTurn({ ...idle, skipped: 1 })).toBe(10);
+  });
+});
+
+describe('LookTimes', () => {
+  it('looks at the poll, or earlier when something is due', () => {
+    const times = new LookTimes(2_000);
+    expect(times.nextInMs(0)).toBe(0);
+    times.looked(0, true, undefined);
+    expect(times.nextInMs(500)).toBe(1_500);
+    times.looked(0, true, 300);
+    expect(times.nextInMs(0)).toBe(301);
+    times.dueIn(0, 100);
+    expect(times.nextInMs(0)).toBe(100);
+  });
+
+  it('keeps what it knows after a full claim, which says nothing of the next due job', () => {
+    const times = new LookTimes(60_000);
+    times.looked(0, true, 300);
+    times.looked(10, false, undefined);
+    expect(times.nextInMs(10)).toBe(291);
+  });
+});
+
+describe('faults', () => {
+  it('always come with a wait that ends below five seconds', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 10_000 }),
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        (failures, random) => {
+          const delayMs = faultDelayMs(failures, () => random);
+          expect(delayMs).toBeGreaterThanOrEqual(50);
+          expect(delayMs).toBeLessThan(4_000);
+        },
+      ),
+    );
+  });
+
+  it('reconcile after an unknown commit and never else; none is retried for ever without a pause', () => {
+    for (const kind of KINDS) {
+      expect(respondTo(kind, 1).reconcile).toBe(kind === 'unknown');
+      expect(respondTo(kind, 1_000).delayMs).toBeGreaterThan(0);
+    }
+    expect(respondTo('missing_partition', 1)).toMatchObject({ mend: 'partitions', delayMs: 0 });
+    expect(respondTo('rolled_back', 3).delayMs).toBe(0);
+  });
+
+  it('are one line a second for the whole node, with a count of the rest, and one when it works again', () => {
+    const clock = new FakeClock();
+    const lines: string[] = [];
+    const say = (line: string): void => void lines.push(line);
+    const faults = new EngineFaults(clock, { log: say, warn: say, error: say }, new EngineEvents());
+    const away = new StoreError('unavailable', 'no route', undefined);
+    for (let at = 0; at < 2_500; at += 10) {
+      faults.failed('exchange', away, 100, 'bucket-a');
+      faults.failed('exchange', away, 100, 'bucket-b');
+      clock.advance(10);
+    }
+    expect(lines).toHaveLength(3);
+    expect(lines[1]).toMatch(/199 more not shown/);
+    faults.worked('exchange', 'bucket-a');
+    expect(lines).toHaveLength(3);
+    faults.worked('exchange', 'bucket-b');
+    expect(lines[3]).toMatch(/works again/);
+  });
+});
+
+describe('PassOver', () => {
+  const stream = { priority: 2, read: 300, resumeAt: 'p9', names: ['other'] } as const;
+
+  it('holds for a while, goes along with the claims, and is cleared by what comes behind', () => {
+    const over = new PassOver();
+    expect(over.wantsLook(0)).toBe(true);
+    over.beginLook(0);
+    expect(over.wantsLook(10)).toBe(false);
+    expect(over.looked([stream], 10)).toBe(true);
+    expect(over.places(20)).toEqual({ 2: 'p9' });
+    over.claimed({ 1: 'q1', 2: 'q2' });
+    expect(over.places(20)).toEqual({ 2: 'q2' });
+    expect(over.places(10 + PASS_OVER_MS)).toEqual({});
+    over.looked([stream], 0);
+    over.clear();
+    expect(over.places(1)).toEqual({});
+    expect(over.wantsLook(1)).toBe(true);
+  });
+});
+
+describe('Clock', () => {
+  it('carries timers beyond the longest timeout of Node', () => {
+    const cancel = new SystemClock().timer(2 ** 31 + 5_000, () => {
+      throw new Error('rang at once');
+    });
+    return new Promise<void>((resolve) => setImmediate(resolve)).finally(cancel);
+  });
+});

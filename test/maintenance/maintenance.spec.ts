@@ -1,0 +1,125 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { LeasedTask } from '../../lib/maintenance/leased-task.js';
+import { Maintenance } from '../../lib/maintenance/maintenance.js';
+import { EngineEvents } from '../../lib/observability/engine-events.js';
+import { type NodeRef } from '../../lib/store/job-store.js';
+import { PostgresLockStore } from '../../lib/store/postgres/postgres-lock-store.js';
+import { type PostgresJobStore } from '../../lib/store/postgres/postgres-job-store.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { createStore, registerTestNode } from '../support/store.js';
+
+describe('maintenance', () => {
+  let database: TestDatabase;
+  let store: PostgresJobStore;
+  let locks: PostgresLockStore;
+  let one: NodeRef;
+  let two: NodeRef;
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    store = createStore(database.url);
+    await store.open();
+    locks = new PostgresLockStore(store);
+    one = await registerTestNode(store);
+    two = await registerTestNode(store);
+  });
+  afterAll(async () => {
+    await store.close();
+    await database.drop();
+  });
+
+  function task(
+    node: NodeRef,
+    work: () => Promise<void>,
+    clock = new FakeClock(),
+  ): { task: LeasedTask; events: EngineEvents; errors: unknown[] } {
+    const events = new EngineEvents();
+    const errors: unknown[] = [];
+    const onError = (_task: string, error: unknown): void => void errors.push(error);
+    const parts = { name: 'test', everyMs: 1_000, node, locks, clock, events, work, onError };
+    return { task: new LeasedTask(parts), events, errors };
+  }
+
+  it('one node does the work, the other passes', async () => {
+    let release: () => void = () => {};
+    const held = new Promise<void>((resolve) => (release = resolve));
+    let began: () => void = () => {};
+    const begun = new Promise<void>((resolve) => (began = resolve));
+    const first = task(one, () => {
+      began();
+      return held;
+    });
+    const second = task(two, () => Promise.resolve());
+    const round = first.task.runOnce();
+    await begun;
+    const elsewhere = second.events.next('maintenance');
+    await second.task.runOnce();
+    expect(await elsewhere).toMatchObject({ outcome: 'elsewhere' });
+    release();
+    await round;
+    const done = second.events.next('maintenance');
+    await second.task.runOnce();
+    expect(await done).toMatchObject({ outcome: 'done' });
+  });
+
+  it('a round that fails is told, gives up its lease, and the next one comes', async () => {
+    const clock = new FakeClock();
+    let rounds = 0;
+    const failing = task(
+      one,
+      async () => {
+        rounds += 1;
+        if (rounds === 1) throw new Error('once');
+      },
+      clock,
+    );
+    const failed = failing.events.next('maintenance');
+    failing.task.start();
+    failing.task.start();
+    expect(await failed).toMatchObject({ outcome: 'failed' });
+    expect(failing.errors).toHaveLength(1);
+    await new Promise((resolve) => setImmediate(resolve));
+    const done = failing.events.next('maintenance');
+    clock.advance(1_000);
+    expect(await done).toMatchObject({ outcome: 'done' });
+    await failing.task.stop();
+    await failing.task.stop();
+    expect(clock.pending).toBe(0);
+    failing.task.start();
+    expect(clock.pending).toBe(0);
+  });
+
+  it('makes partitions and retains at start', async () => {
+    const parts = await database.query<{ part: string }>(
+      `select inhrelid::regclass::text as part from pg_inherits where inhparent = 'ratchet.job_history'::regclass order by 1 desc`,
+    );
+    await database.query(`drop table ${parts[0]!.part}`);
+    const events = new EngineEvents();
+    const outcomes: string[] = [];
+    const both = new Promise<void>((resolve) => {
+      events.on('maintenance', ({ task: name, outcome }) => {
+        outcomes.push(`${name} ${outcome}`);
+        if (outcomes.length === 2) resolve();
+      });
+    });
+    const maintenance = new Maintenance({
+      node: one,
+      store,
+      locks,
+      clock: new FakeClock(),
+      events,
+      retention: { historyMs: 86_400_000, executionMs: 86_400_000, deadLetterMs: 86_400_000 },
+      logger: { log: () => {}, warn: () => {} },
+      onError: (name, error) => outcomes.push(`${name} ${String(error)}`),
+    });
+    maintenance.start();
+    await both;
+    await maintenance.stop();
+    expect(outcomes.sort()).toEqual(['ratchet:partitions done', 'ratchet:retention done']);
+    const after = await database.query(
+      `select 1 from pg_inherits where inhparent = 'ratchet.job_history'::regclass`,
+    );
+    expect(after).toHaveLength(parts.length);
+  });
+});
