@@ -30,7 +30,7 @@ function anchorsOf(page: string): string[] {
   );
 }
 
-const all = [...pages(), 'CONTRIBUTING.md', 'CHANGELOG.md'].flatMap((page) =>
+const all = [...pages(), 'CONTRIBUTING.md', 'CHANGELOG.md', 'sample/README.md'].flatMap((page) =>
   linksOf(page).map((link) => ({ page, ...link })),
 );
 

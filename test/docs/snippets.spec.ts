@@ -53,11 +53,6 @@ describe('snippets of README and docs', () => {
     expect(faults.get(snippet.path) ?? []).toEqual([]);
   });
 
-  it('rest on a library that compiles', () => {
-    const own = new Set(snippets.map((snippet) => snippet.path));
-    expect([...faults].filter(([path]) => !own.has(path))).toEqual([]);
-  });
-
   it.each(titled)('%s loads through swc', async (_title, snippet) => {
     if (snippet.mark === 'main') {
       // It would start an app: it is enough that swc takes it.
