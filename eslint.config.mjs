@@ -97,9 +97,10 @@ export default ts.config(
     rules: { '@typescript-eslint/ban-ts-comment': 'off', '@typescript-eslint/no-unused-vars': 'off' },
   },
   {
-    files: ['**/*.mjs'],
+    files: ['**/*.{mjs,cjs}'],
     languageOptions: {
       globals: {
+        require: 'readonly',
         process: 'readonly',
         console: 'readonly',
         URL: 'readonly',

@@ -1,0 +1,141 @@
+/**
+ * Tries the package as users get it: packs it, unpacks it where nothing of the source is near, and runs small programs on
+ * it. Needs `npm run build` before. Their other packages are found in the repository's node_modules.
+ */
+import { fork } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { chmod, cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { transform } from '@swc/core';
+import { Checks, pack, ROOT, run } from './packed.mjs';
+import { modulesOf } from './typings.mjs';
+
+const manifest = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
+const home = join(ROOT, 'node_modules', '.pack-smoke');
+const installed = join(home, 'node_modules', 'nestjs-ratchet');
+const data = await mkdtemp(join(tmpdir(), 'ratchet-smoke-'));
+const checks = new Checks();
+
+async function install() {
+  await rm(home, { recursive: true, force: true });
+  await mkdir(installed, { recursive: true });
+  const tarball = await pack(home);
+  await run('tar', ['-xzf', tarball, '-C', installed, '--strip-components=1']);
+  await cp(join(ROOT, 'test', 'packaging', 'programs'), home, { recursive: true });
+  // The server's user, when this runs as root, has to enter it.
+  await chmod(data, 0o755);
+}
+
+/** What a program printed; of one that failed, why. */
+async function node(...parameters) {
+  try {
+    return (await run(process.execPath, parameters, { cwd: home, timeout: 120_000 })).stdout.trim();
+  } catch (error) {
+    return `failed: ${error.stderr || error.message}`;
+  }
+}
+
+async function contents() {
+  checks.equal(
+    'the tarball holds no source and no test',
+    existsSync(join(installed, 'lib')) || existsSync(join(installed, 'test')),
+    false,
+  );
+  const { optional, known } = peers();
+  const entry = (name) => modulesOf(join(installed, manifest.exports[name].types));
+  const main = await entry('.');
+  checks.equal(
+    'the main typings need no optional peer',
+    main.filter((name) => optional.includes(name)).join(),
+    '',
+  );
+  checks.equal('and nothing that is not declared', main.filter((name) => !known.includes(name)).join(), '');
+}
+
+function peers() {
+  const { peerDependencies = {}, peerDependenciesMeta = {}, dependencies = {} } = manifest;
+  const optional = Object.keys(peerDependenciesMeta).filter((name) => peerDependenciesMeta[name].optional);
+  const required = Object.keys(peerDependencies).filter((name) => !optional.includes(name));
+  // Types of pg come from a package that a user of TypeORM need not have.
+  return { optional, known: [...Object.keys(dependencies), ...required].filter((name) => name !== 'pg') };
+}
+
+async function loads() {
+  checks.equal(
+    'import: boots and runs a job',
+    await node('import.mjs', join(data, 'import')),
+    'succeeded finished',
+  );
+  checks.equal(
+    'require: every entry, the same classes',
+    await node('require.cjs'),
+    `true true ${manifest.version}`,
+  );
+  const source = await readFile(join(home, 'decorated.ts'), 'utf8');
+  const { code } = await transform(source, {
+    filename: 'decorated.ts',
+    jsc: {
+      parser: { syntax: 'typescript', decorators: true },
+      transform: { legacyDecorator: true, decoratorMetadata: true },
+      target: 'es2022',
+    },
+    module: { type: 'es6' },
+  });
+  await writeFile(join(home, 'decorated.mjs'), code);
+  checks.equal(
+    'a decorated handler loads, compiled by swc',
+    await node('decorated.mjs'),
+    'Object JobContext',
+  );
+}
+
+/** Starts the worker, waits until its job has begun, and ends it. Says how it ended and which job that was. */
+async function killed(dataDir, slowMs, kill) {
+  const child = fork(join(home, 'run.mjs'), [dataDir, String(slowMs)], { cwd: home, detached: true });
+  const said = [];
+  await new Promise((resolve, reject) => {
+    child.once('exit', (code) => reject(new Error(`the worker ended too early (${code})`)));
+    child.on('message', (line) => {
+      said.push(line);
+      if (said.length === 2) resolve();
+    });
+  });
+  child.removeAllListeners('exit');
+  const end = new Promise((resolve) => child.once('exit', (code, signal) => resolve(`${code} ${signal}`)));
+  kill(child.pid);
+  return { end: await end, id: said.find((line) => line !== 'begun') };
+}
+
+async function signals() {
+  const dataDir = join(data, 'signals');
+  const serverFile = join(dataDir, 'postmaster.pid');
+  // To the whole group, as Ctrl-C in a terminal does.
+  const stopped = await killed(dataDir, 700, (pid) => process.kill(-pid, 'SIGINT'));
+  checks.equal('SIGINT: ends by itself', stopped.end, 'null SIGINT');
+  checks.equal('SIGINT: the server is stopped last', existsSync(serverFile), false);
+  checks.equal(
+    'SIGINT: the running job finished while the database was there',
+    await node('report.mjs', dataDir, stopped.id),
+    'succeeded finished [succeeded]',
+  );
+  const crashed = await killed(dataDir, 60_000, (pid) => process.kill(pid, 'SIGKILL'));
+  checks.equal('SIGKILL: the server runs on', existsSync(serverFile), true);
+  checks.equal(
+    'SIGKILL: the next start takes server and job over',
+    await node('report.mjs', dataDir, crashed.id),
+    'succeeded finished [crashed, succeeded]',
+  );
+  checks.equal('and stops the server', existsSync(serverFile), false);
+}
+
+try {
+  await install();
+  await contents();
+  await loads();
+  await signals();
+} finally {
+  await rm(data, { recursive: true, force: true });
+  await rm(home, { recursive: true, force: true });
+}
+checks.finish();
