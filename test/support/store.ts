@@ -1,3 +1,4 @@
+import type pg from 'pg';
 import { uuidv7 } from 'uuidv7';
 import { PoolSqlClient } from '../../lib/store/postgres/connections/pool-sql-client.js';
 import { clientConfigOf } from '../../lib/store/postgres/connections/connection-config.js';
@@ -10,6 +11,7 @@ import {
   type ExchangeRequest,
   type NewJob,
   type NodeRef,
+  type StoreTransaction,
 } from '../../lib/store/job-store.js';
 
 /** A PostgreSQL job store on a test database, as the module would build one. Not opened. */
@@ -59,8 +61,18 @@ export function turn(bucket: BucketRef, overrides: Partial<ExchangeRequest> = {}
     want: 10,
     handlers: [{ name: 'test.job', version: 1 }],
     floors: {},
+    suspect: true,
     wait: false,
     priorityBoostMs: 0,
     ...overrides,
+  };
+}
+
+/** A transaction that the test itself has begun on a connection of its own. */
+export function transactionOf(client: pg.Client): StoreTransaction {
+  return {
+    async query(text, parameters) {
+      return (await client.query<Record<string, unknown>>(text, [...parameters])).rows;
+    },
   };
 }

@@ -9,6 +9,10 @@ export interface TcpProxy {
   /** The next reply of the server is swallowed, and the connection cut after it. */
   loseNextReply(): void;
   cut(): void;
+  /** Cuts every new connection at once, as a server that is still starting. */
+  refuse(yes: boolean): void;
+  /** Resolves when a connection was refused. */
+  refused(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -17,7 +21,15 @@ export async function createTcpProxy(target: string): Promise<TcpProxy> {
   const sockets = new Set<Socket>();
   let frozen = false;
   let losing = false;
+  let refusing = false;
+  let onRefused: (() => void) | undefined;
   const server = createServer((down) => {
+    if (refusing) {
+      down.on('error', () => {});
+      down.resetAndDestroy();
+      onRefused?.();
+      return;
+    }
     const up = connect(Number(upstream.port), upstream.hostname);
     for (const socket of [down, up]) {
       sockets.add(socket);
@@ -54,6 +66,8 @@ export async function createTcpProxy(target: string): Promise<TcpProxy> {
     thaw: () => (frozen = false),
     loseNextReply: () => (losing = true),
     cut,
+    refuse: (yes) => (refusing = yes),
+    refused: () => new Promise((resolve) => (onRefused = resolve)),
     async close() {
       cut();
       await new Promise((resolve) => server.close(resolve));

@@ -86,7 +86,8 @@ export class Retention {
           Retention.#logger.warn(
             `Partition ${partition.name} stays until the next round: ${(error as StoreError).message}`,
           );
-          if (faultKindOf(error) === 'unknown') throw error;
+          // The connection is gone; what is half retired is finished by the next round.
+          if (faultKindOf(error) === 'unknown') break;
         }
       }
     });

@@ -103,6 +103,7 @@ export class ContractNode {
       want: 0,
       handlers: [{ name: 'contract.job', version: 1 }],
       floors: {},
+      suspect: true,
       wait: false,
       priorityBoostMs: 0,
       ...overrides,

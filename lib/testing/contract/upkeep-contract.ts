@@ -28,13 +28,22 @@ export function describeUpkeep(bench: ContractBench): void {
     const own = await node.inserted();
     const [stream, ...others] = await bench.store.foreign({ lane: node.bucket.lane, handlers, floors: {} });
     bench.expect(others).toEqual([]);
-    bench.expect(stream).toMatchObject({ priority: 2, read: 3 });
+    bench.expect(stream).toMatchObject({ priority: 2, foreign: 2, own: true, hidden: 0 });
     bench.expect([...(stream?.names ?? [])].sort()).toEqual(['contract.job', 'contract.other']);
     const { claimed } = await node.exchange({ want: 1, floors: { 2: stream?.resumeAt ?? '' } });
     bench.expect(claimed.map(({ id, place }) => [id, place])).toEqual([[own.id, stream?.resumeAt]]);
     bench
       .expect(await bench.store.foreign({ lane: node.bucket.lane, handlers, floors: {} }))
-      .toMatchObject([{ read: 2 }]);
+      .toMatchObject([{ foreign: 2, own: false }]);
+  });
+
+  it('tells its time, which travel moves', async () => {
+    const before = await bench.store.now();
+    await bench.later(DAY_MS, async () => {
+      const passedMs = (await bench.store.now()).getTime() - before.getTime();
+      bench.expect(passedMs >= DAY_MS && passedMs < DAY_MS + 60_000).toBe(true);
+    });
+    bench.expect((await bench.store.now()).getTime() - before.getTime() < 60_000).toBe(true);
   });
 
   it('makes partitions ahead, from many callers at once', async () => {

@@ -76,10 +76,10 @@ function byMessage(message: string): StoreFaultKind {
   return 'fatal';
 }
 
-/** The error as a {@link StoreError}, its cause kept. */
+/** The error as a {@link StoreError}, its cause kept; what the store itself says stays as it is. */
 export function toStoreError(error: unknown): StoreError {
   const { code, message } = read(error);
-  if (code === 'STORE_FAULT') return error as StoreError;
+  if (code === 'STORE_FAULT' || code === 'STORE_CLOSED') return error as StoreError;
   return new StoreError(
     classifyFault(error),
     `STORE_FAULT: the database refused a statement: ${message}${typeof code === 'string' ? ` (${code})` : ''}`,

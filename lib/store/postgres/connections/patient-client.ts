@@ -29,7 +29,9 @@ export class PatientClient {
       await client.query('set lock_timeout = 0');
       await client.query(`set statement_timeout = '${PATIENCE}'`);
       await work(async (text) => {
-        await client.query(text);
+        await client.query(text).catch((error: unknown) => {
+          throw toStoreError(error);
+        });
       });
     } catch (error) {
       throw toStoreError(error);

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { StoreClosedError } from '../../../errors/store-errors.js';
 import { type StoreTransaction } from '../../job-store.js';
 import { type Row, type SqlClient, type Statement } from '../../sql-client.js';
 import { plainTypes } from './plain-types.js';
@@ -46,7 +47,7 @@ export class PoolSqlClient implements SqlClient {
   }
 
   #open(): Promise<pg.Pool> {
-    if (this.#closed) return Promise.reject(new Error('The client pool of Ratchet is closed'));
+    if (this.#closed) return Promise.reject(new StoreClosedError());
     this.#pool ??= this.#create().catch((error: unknown) => {
       this.#pool = undefined;
       throw error;
