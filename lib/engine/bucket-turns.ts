@@ -48,11 +48,12 @@ export class BucketTurns {
   constructor(parts: ExchangeLoopParts, floors: FloorKeeper, onChange: () => void) {
     this.#parts = parts;
     this.#floors = floors;
-    const { bucket, slots, late, events } = parts;
+    const { bucket, slots, suspects, late, events } = parts;
     this.#verdicts = new Verdicts(bucket.ref.id, this.outbox, late, events);
     this.claims = new RunningClaims({
       bucketId: bucket.ref.id,
       slots,
+      suspects,
       starter: parts.executor({
         onProgress: (report) => {
           this.progress.put(report);
@@ -91,11 +92,12 @@ export class BucketTurns {
   }
 
   async send(want: number): Promise<TurnResult> {
-    const { store, events, debug, bucket, faults, clock } = this.#parts;
+    const { store, events, debug, bucket, faults, clock, suspects } = this.#parts;
     const beganMs = clock.monotonicMs();
     const parcel = this.outbox.next(beganMs >= this.#waitAgainMs ? SKIPS_BEFORE_WAITING : undefined);
     const used = this.#floors.inUse();
-    const request = this.#request(parcel, used, want);
+    const mayAsk = want > 0 && suspects.ask();
+    const request = this.#request(parcel, used, want, mayAsk);
     this.#inFlight = true;
     try {
       await debug.reach('exchange.sending', bucket.ref.id);
@@ -119,6 +121,7 @@ export class BucketTurns {
     } catch (error) {
       return { kind: 'failed', delayMs: await this.#failed(error, request, parcel) };
     } finally {
+      if (mayAsk) suspects.asked();
       this.#land();
     }
   }
@@ -180,16 +183,21 @@ export class BucketTurns {
     }
   }
 
-  #request(parcel: Parcel, { floors }: FloorsInUse, want: number): ExchangeRequest {
+  #request(parcel: Parcel, used: FloorsInUse, freeSlots: number, mayAsk: boolean): ExchangeRequest {
+    const { bucket, handlers, priorityBoostMs } = this.#parts;
+    const { floors, readAhead } = used;
+    const want = parcel.suspect || parcel.overdue ? 0 : freeSlots;
     return {
-      bucket: this.#parts.bucket.ref,
+      bucket: bucket.ref,
       settle: parcel.entries.map((entry) => entry.settlement),
       progress: this.progress.take(parcel, this.claims, this.outbox),
-      want: parcel.suspect || parcel.overdue ? 0 : want,
-      handlers: this.#parts.handlers,
+      want,
+      suspect: mayAsk && want > 0,
+      handlers,
       floors,
+      ...(readAhead === undefined ? {} : { readAhead }),
       wait: parcel.overdue || this.#waitForLocks,
-      priorityBoostMs: this.#parts.priorityBoostMs,
+      priorityBoostMs,
     };
   }
 

@@ -8,6 +8,7 @@ import { type LateRecorder } from './late-recorder.js';
 import { type ExecutionStarter } from './running-claims.js';
 import { type ExecutorHooks } from './running-execution.js';
 import { type Slots } from './slots.js';
+import { type Suspects } from './suspects.js';
 
 /** Makes the executor of one bucket: what its executions report goes through the hooks. */
 export type ExecutorFactory = (hooks: ExecutorHooks) => ExecutionStarter;
@@ -24,6 +25,7 @@ export interface LoopEnvironment {
   readonly faults: EngineFaults;
   readonly late: LateRecorder;
   readonly executor: ExecutorFactory;
+  readonly suspects: Suspects;
   readonly onForeign: (lane: string, streams: readonly ForeignStream[]) => void;
 }
 

@@ -3,11 +3,11 @@ import { type DebugPoints } from '../observability/debug-points.js';
 import { type EngineEvents } from '../observability/engine-events.js';
 import { type BucketRef, type ForeignStream, type HandlerFilter, type JobStore } from '../store/job-store.js';
 import { type ClaimedJob } from '../store/job-store.js';
-import { Floors, lastPlaces, type FloorsInUse, type Places } from './floors.js';
+import { Floors, lastPlaces, type FloorsInUse } from './floors.js';
 import { PassOver } from './pass-over.js';
 
-/** A look reads a stream in pieces; so many of them at most, so that a huge foreign backlog does not occupy the connection. */
-const MOST_PIECES = 20;
+/** Beyond what hides ours, so that a claim comes back with more than the first one. */
+const READ_AHEAD = 300;
 
 export interface FloorKeeperParts {
   readonly bucket: BucketRef;
@@ -40,7 +40,13 @@ export class FloorKeeper {
   /** Where the next claim starts. */
   inUse(): FloorsInUse {
     const { floors, generation } = this.#floors.inUse();
-    return { floors: { ...floors, ...this.#passOver.places(this.#nowMs()) }, generation };
+    const places = this.#passOver.places(this.#nowMs());
+    const { hidden } = this.#passOver;
+    return {
+      floors: { ...floors, ...places },
+      generation,
+      ...(hidden === 0 ? {} : { readAhead: hidden + READ_AHEAD }),
+    };
   }
 
   claimed(used: FloorsInUse, claimed: readonly ClaimedJob[]): void {
@@ -120,29 +126,12 @@ export class FloorKeeper {
     const { store, bucket, handlers, events } = this.#parts;
     try {
       const { floors } = this.#floors.inUse();
-      const found = new Map<number, ForeignStream>();
-      let from: Places = floors;
-      for (let piece = 0; piece < MOST_PIECES && !this.#stopped; piece += 1) {
-        const before = from;
-        const streams = await store.foreign({ lane: bucket.lane, handlers, floors: from });
-        from = { ...from };
-        for (const stream of streams) {
-          if (stream.names.length === 0) continue;
-          const earlier = found.get(stream.priority);
-          found.set(stream.priority, {
-            ...stream,
-            read: stream.read + (earlier?.read ?? 0),
-            names: [...new Set([...(earlier?.names ?? []), ...stream.names])].slice(0, 10),
-          });
-          from[stream.priority] = stream.resumeAt;
-        }
-        if (streams.every(({ priority }) => from[priority] === before[priority])) break;
-      }
-      if (this.#stopped) return;
-      const streams = [...found.values()];
-      if (!this.#passOver.looked(streams, this.#nowMs())) return;
+      const beganMs = this.#nowMs();
+      const streams = await store.foreign({ lane: bucket.lane, handlers, floors });
+      const nowMs = this.#nowMs();
+      if (this.#stopped || !this.#passOver.looked(streams, nowMs, nowMs - beganMs)) return;
       const names = [...new Set(streams.flatMap((stream) => stream.names))];
-      const jobs = streams.reduce((sum, stream) => sum + stream.read, 0);
+      const jobs = streams.reduce((sum, stream) => sum + stream.foreign, 0);
       events.emit('passed_over', { lane: bucket.lane, names, jobs });
       this.#parts.onForeign(bucket.lane, streams);
       this.#parts.onChange();

@@ -20,10 +20,10 @@ export class ForeignReport {
     const before = this.#told.get(lane);
     if (before && (before.names === names || nowMs - before.atMs < AGAIN_AFTER_MS)) return;
     this.#told.set(lane, { names, atMs: nowMs });
-    const jobs = streams.reduce((sum, stream) => sum + stream.read, 0);
+    const jobs = streams.reduce((sum, stream) => sum + stream.foreign, 0);
     this.logger.warn(
       `lane "${lane}": due jobs that this node has no handler for (or only an older version of it) are passed over: ` +
-        `${names} (among ${jobs} rows looked at); run a node that has their handlers, give them a lane of their own, or cancel them`,
+        `${names} (${jobs} or more); run a node that has their handlers, give them a lane of their own, or cancel them`,
     );
   }
 }

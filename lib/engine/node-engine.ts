@@ -15,6 +15,7 @@ import { CalledOff, Patience } from './patience.js';
 import { Poller } from './poller.js';
 import { Reconciler } from './reconciler.js';
 import { Slots } from './slots.js';
+import { Suspects } from './suspects.js';
 
 /** Longest id that the node table takes. */
 const MOST_ID_LENGTH = 64;
@@ -65,6 +66,9 @@ export class NodeEngine {
       faults: this.faults,
       late: this.late,
       executor,
+      suspects: new Suspects(() => {
+        for (const loop of this.#loops) loop.wake();
+      }),
       onForeign: (lane, streams) => foreign.tell(lane, streams),
     };
     this.#reconciler = new Reconciler({

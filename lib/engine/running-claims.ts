@@ -4,6 +4,7 @@ import { type LateRecorder } from './late-recorder.js';
 import { claimKey, type Outbox } from './outbox.js';
 import { type AbortKind, type RunningExecution } from './running-execution.js';
 import { type Slots } from './slots.js';
+import { Suspects } from './suspects.js';
 
 /** Starts one execution; never throws. The executor of a node, seen from the loop. */
 export interface ExecutionStarter {
@@ -22,6 +23,7 @@ interface RunningClaim {
 export interface RunningClaimsParts {
   readonly bucketId: string;
   readonly slots: Slots;
+  readonly suspects: Suspects;
   readonly starter: ExecutionStarter;
   readonly outbox: Outbox;
   readonly late: LateRecorder;
@@ -64,7 +66,7 @@ export class RunningClaims {
   }
 
   start(job: ClaimedJob): void {
-    const { events, bucketId, slots } = this.#parts;
+    const { events, bucketId, slots, suspects } = this.#parts;
     const key = claimKey(job.id, job.claimSeq);
     this.#watch?.add(key);
     if (events.heard('claimed')) {
@@ -85,6 +87,7 @@ export class RunningClaims {
       return;
     }
     slots.take();
+    if (Suspects.is(job)) suspects.began();
     const claim: RunningClaim = { execution, state: 'running', told: false };
     this.#claims.set(key, claim);
     void execution.settlement.then((settlement) => this.#finished(key, claim, settlement));
@@ -167,6 +170,7 @@ export class RunningClaims {
   #ended(key: string, claim: RunningClaim, late: LateOutcome | undefined): void {
     this.#claims.delete(key);
     this.#parts.slots.giveBack();
+    if (Suspects.is(claim.execution.job)) this.#parts.suspects.ended();
     if (late) this.#late(key, claim, late);
     this.#parts.onChange();
     if (this.#claims.size === 0) for (const resolve of this.#emptyWaiters.splice(0)) resolve();

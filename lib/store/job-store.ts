@@ -125,6 +125,10 @@ export interface ExchangeRequest {
   readonly handlers: readonly HandlerFilter[];
   /** Claims of a stream start at its floor. */
   readonly floors: Partial<Record<PriorityRank, StreamPlace>>;
+  /** May one job be claimed that was running in two crashes or more? A node runs at most one of those at a time. */
+  readonly suspect: boolean;
+  /** Jobs of other nodes that stand at a floor, before ours: the claim reads so many rows more than it usually would. */
+  readonly readPast?: number;
   /** Wait for locked rows instead of skipping them (after five skips, and in the last flush of a drain). */
   readonly wait: boolean;
   /** Ageing: one level for each of these; 0 is none. */
@@ -193,17 +197,21 @@ export interface ForeignRequest {
   readonly lane: string;
   readonly handlers: readonly HandlerFilter[];
   readonly floors: Partial<Record<PriorityRank, StreamPlace>>;
-  /** Rows a claim reads of a slice at most. */
 }
 
+/** A stream at whose head due jobs stand that this node cannot run. */
 export interface ForeignStream {
   readonly priority: PriorityRank;
-  /** Due rows read. */
-  readonly read: number;
-  /** Where the next runnable row is, or the last row read when none is: claims may start here for a while. */
-  readonly resumeAt: StreamPlace;
-  /** Some of the names (at most 10) that stand in the way. */
+  /** How many, among the rows that one claim reads. */
+  readonly foreign: number;
+  /** Some of their names (at most 10). */
   readonly names: readonly string[];
+  /** Whether a job that this node can run stands behind them. */
+  readonly own: boolean;
+  /** Where that one is, or the last row read when there is none: claims may start here for a while. */
+  readonly resumeAt: StreamPlace;
+  /** Jobs of the same due time that a claim from `resumeAt` still has to read before it comes to ours. */
+  readonly hidden: number;
 }
 
 export interface ReconcileRequest {
@@ -376,6 +384,8 @@ export abstract class JobStore {
   abstract ensurePartitions(days: number): Promise<number>;
   abstract retain(request: RetentionRequest): Promise<RetentionReport>;
 
+  /** The store's time. For tests and for people: what the engine compares, it compares in the database. */
+  abstract now(): Promise<Date>;
   /** Moves this store's clock by an offset (tests only; refused under NODE_ENV=production). */
   abstract travel(offsetMs: number): void;
 }

@@ -116,22 +116,41 @@ describe('faults', () => {
 });
 
 describe('PassOver', () => {
-  const stream = { priority: 2, read: 300, resumeAt: 'p9', names: ['other'] } as const;
+  const stream = {
+    priority: 2,
+    foreign: 300,
+    names: ['other'],
+    own: false,
+    resumeAt: 'p9',
+    hidden: 40,
+  } as const;
 
   it('holds for a while, goes along with the claims, and is cleared by what comes behind', () => {
     const over = new PassOver();
     expect(over.wantsLook(0)).toBe(true);
     over.beginLook(0);
     expect(over.wantsLook(10)).toBe(false);
-    expect(over.looked([stream], 10)).toBe(true);
+    expect(over.looked([stream], 10, 5)).toBe(true);
+    expect(over.hidden).toBe(40);
     expect(over.places(20)).toEqual({ 2: 'p9' });
     over.claimed({ 1: 'q1', 2: 'q2' });
     expect(over.places(20)).toEqual({ 2: 'q2' });
     expect(over.places(10 + PASS_OVER_MS)).toEqual({});
-    over.looked([stream], 0);
+    expect(over.hidden).toBe(0);
+    over.looked([stream], 0, 5);
+    expect(over.places(1)).toEqual({ 2: 'p9' });
     over.clear();
     expect(over.places(1)).toEqual({});
     expect(over.wantsLook(1)).toBe(true);
+  });
+
+  it('looks again soon while ours stand scattered among theirs, for a twentieth of the time at most', () => {
+    const over = new PassOver();
+    over.looked([{ ...stream, own: true }], 0, 50);
+    expect(over.wantsLook(999)).toBe(false);
+    expect(over.wantsLook(1000)).toBe(true);
+    over.looked([{ ...stream, own: false }], 0, 50);
+    expect(over.wantsLook(PASS_OVER_MS - 1)).toBe(false);
   });
 });
 

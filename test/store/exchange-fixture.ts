@@ -51,6 +51,7 @@ export function turnsOn(client: pg.Client): Turn {
       handlers: [{ name: 'job', version: 1 }],
       floors: {},
       wait: false,
+      suspect: true,
       priorityBoostMs: 900_000,
       ...request,
     };

@@ -67,6 +67,7 @@ async function explain(
       handlers: [{ name: 'job', version: 1 }],
       floors: {},
       wait: false,
+      suspect: true,
       priorityBoostMs: 900_000,
     },
     0,
@@ -106,7 +107,7 @@ function expectTheShape(nodes: Plan[]): void {
   );
   // Settles go by primary key, claims by the claim index; nothing is ever driven by the bucket.
   expect(new Set(onJobs.flatMap((node) => node['Index Name'] ?? []))).toEqual(
-    new Set(['job_pkey', 'job_claim']),
+    new Set(['job_pkey', 'job_claim', 'job_suspect']),
   );
   for (const node of onJobs.filter((n) => n['Index Name'] === 'job_pkey'))
     expect(node['Index Cond']).toMatch(/\bid = /);

@@ -162,6 +162,33 @@ describe('claiming', () => {
     expect((await turn(bucket, { want: 1, floors: { 2: rows[0]!.place } })).claimed).toHaveLength(1);
   });
 
+  it('takes at most one job that was running in two crashes, and none when it may not', async () => {
+    await insertJobs(database, [
+      { id: uuid(1) },
+      { id: uuid(2) },
+      { id: uuid(3) },
+      { id: uuid(4), overdue: -60 },
+    ]);
+    await database.query('update ratchet.job set crashes = 2 where id <> $1', [uuid(1)]);
+    const without = await turn(bucket, { want: 10, suspect: false });
+    expect(without.claimed.map((j) => j.id)).toEqual([uuid(1)]);
+    const answer = await turn(bucket, { want: 10 });
+    expect(answer.claimed.map((j) => [j.id, j.crashes])).toEqual([[uuid(2), 2]]);
+    expect(answer.nextDueInMs).toBeGreaterThan(55_000);
+    await database.query('delete from ratchet.bucket');
+    expect((await turn(bucket, { want: 10 })).claimed).toEqual([]);
+  });
+
+  it('reads further when it is told to', async () => {
+    await insertJobs(
+      database,
+      Array.from({ length: 400 }, (_, i) => ({ id: uuid(i), overdue: 5, name: i < 399 ? 'foreign' : 'job' })),
+    );
+    await database.query('update ratchet.job set scheduled_at = (select min(scheduled_at) from ratchet.job)');
+    expect((await turn(bucket, { want: 1 })).claimed).toEqual([]);
+    expect((await turn(bucket, { want: 1, readPast: 100 })).claimed.map((j) => j.id)).toEqual([uuid(399)]);
+  });
+
   it('starts at a floor, the floor row included', async () => {
     await insertJobs(database, [
       { id: uuid(1), overdue: 100 },

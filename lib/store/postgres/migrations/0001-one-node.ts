@@ -74,7 +74,9 @@ create table $schema$.job (
   vacuum_truncate = off
 );
 -- The claim index: five streams a lane. Future jobs lie behind the range that a claim reads.
-create index job_claim on $schema$.job (lane, priority, scheduled_at, id) where status = 0;
+create index job_claim on $schema$.job (lane, priority, scheduled_at, id) where status = 0 and crashes < 2;
+-- Jobs that were running in two crashes or more: claimed apart, one at a time, so that a poison pill takes no innocents along.
+create index job_suspect on $schema$.job (lane, scheduled_at, id) where status = 0 and crashes >= 2;
 -- A bucket's rows. Partial, so that a settle by (id, claim_seq) can never be planned through it.
 create index job_bucket on $schema$.job (bucket) where status = 1;
 create unique index job_business_key on $schema$.job (business_key) where business_key is not null;

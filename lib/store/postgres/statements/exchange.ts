@@ -18,8 +18,10 @@ import {
  * - `slices` are the ordered ranges (priority, k-th boost interval of age) whose order *is* the seed's
  *   `priority + floor(overdue / boost)`, then time. Each is pulled lazily, so a claim never comes back short while another
  *   stream has work, and future jobs lie behind every range.
- * - A slice reads at most `want + READ_AHEAD` index entries. They are read without a lock and filtered by handler; only
+ * - A slice reads at most `want + READ_AHEAD + readPast` index entries. They are read without a lock and filtered by handler; only
  *   what passes is locked, by its ctid. The conditions on `j` are the recheck after a lock that had to follow a newer version.
+ * - `suspect`: a job that was running in two crashes or more is claimed apart from the others and one at a time, so that a
+ *   poison pill cannot take the same innocents along until their budget is spent.
  * - Bucket and status are compared in a form from which the planner can prove no index (`is not distinct from`): otherwise
  *   a plan made on a quiet night drives the settle by the bucket's index and goes quadratic.
  */
@@ -133,7 +135,7 @@ slices as (
                  else least(floor(extract(epoch from ${now} - h.scheduled_at) * 1000 / $18::bigint), ${MOST_BOOSTS})::int
             end as oldest
        from ${schema}.job h
-      where h.status = 0 and h.lane = $19::text and h.priority = t.p
+      where h.status = 0 and h.crashes < 2 and h.lane = $19::text and h.priority = t.p
         and h.scheduled_at >= coalesce(t.floor, '-infinity') and h.scheduled_at <= ${now}
       order by h.lane, h.priority, h.scheduled_at, h.id limit 1
    ) head
@@ -141,24 +143,35 @@ slices as (
    where bucket_row.status = 'active'
    order by t.p + k desc, k desc
 ),
+suspect as materialized (
+  select j.id from ${schema}.job j
+   where $21::boolean and exists (select from bucket_row where status = 'active')
+     and j.status = 0 and j.crashes >= 2 and j.lane = $19::text and j.scheduled_at <= ${now}
+     and j.version <= ($15::int[])[array_position($14::text[], j.name)]
+   order by j.lane, j.scheduled_at, j.id limit 1
+     for update skip locked
+),
 chosen as (
-  select c.id from slices o
-   cross join lateral (
-     select j.id
-       from (
-         select r.ctid as place, r.name, r.version from ${schema}.job r
-          where r.status = 0 and r.lane = $19::text and r.priority = o.p
-            and r.scheduled_at > o.after and r.scheduled_at <= o.until
-          order by r.lane, r.priority, r.scheduled_at, r.id
-          limit $13::int + ${READ_AHEAD}
-       ) r
-       join ${schema}.job j on j.ctid = r.place
-      where r.version <= ($15::int[])[array_position($14::text[], r.name)]
-        and j.status = 0 and j.lane = $19::text and j.priority = o.p and j.scheduled_at <= o.until
-      limit $13::int
-        for update of j skip locked
-   ) c
-   limit $13::int
+  select x.id from (
+    select id from suspect
+    union all
+    select c.id from slices o
+     cross join lateral (
+       select j.id
+         from (
+           select r.ctid as place, r.name, r.version from ${schema}.job r
+            where r.status = 0 and r.crashes < 2 and r.lane = $19::text and r.priority = o.p
+              and r.scheduled_at > o.after and r.scheduled_at <= o.until
+            order by r.lane, r.priority, r.scheduled_at, r.id
+            limit $13::int + $20::int
+         ) r
+         join ${schema}.job j on j.ctid = r.place
+        where r.version <= ($15::int[])[array_position($14::text[], r.name)]
+          and j.status = 0 and j.crashes < 2 and j.lane = $19::text and j.priority = o.p and j.scheduled_at <= o.until
+        limit $13::int
+          for update of j skip locked
+     ) c
+  ) x limit $13::int
 ),
 claimed as (
   update ${schema}.job j
@@ -178,13 +191,18 @@ select x.tag, ${nothing}, null from (
 union all
 select case when exists (select from bucket_row) then 'owned' else 'deposed' end, ${nothing.replace('x.id', 'null')},
        case when (select count(*) from chosen) < $13::int then (
-         select extract(epoch from min(d.scheduled_at) - ${now})::float8 * 1000
-           from unnest($16::smallint[]) as t (p)
-          cross join lateral (
-            select n.scheduled_at from ${schema}.job n
-             where n.status = 0 and n.lane = $19::text and n.priority = t.p and n.scheduled_at > ${now}
-             order by n.lane, n.priority, n.scheduled_at, n.id limit 1
-          ) d
+         select extract(epoch from min(d.scheduled_at) - ${now})::float8 * 1000 from (
+           select e.scheduled_at from unnest($16::smallint[]) as t (p)
+            cross join lateral (
+              select n.scheduled_at from ${schema}.job n
+               where n.status = 0 and n.crashes < 2 and n.lane = $19::text and n.priority = t.p and n.scheduled_at > ${now}
+               order by n.lane, n.priority, n.scheduled_at, n.id limit 1
+            ) e
+           union all
+           (select n.scheduled_at from ${schema}.job n
+             where n.status = 0 and n.crashes >= 2 and n.lane = $19::text and n.scheduled_at > ${now}
+             order by n.lane, n.scheduled_at, n.id limit 1)
+         ) d
        ) end`,
   };
 }
@@ -215,6 +233,8 @@ export function exchangeParameters(request: ExchangeRequest, offsetMs: number): 
     PRIORITY_RANKS.map((rank) => request.floors[rank] ?? null),
     request.priorityBoostMs,
     bucket.lane,
+    READ_AHEAD + (request.readPast ?? 0),
+    request.suspect,
   ];
 }
 

@@ -12,7 +12,7 @@ select t.p as priority, o.scheduled_at::text as place
   from unnest($1::smallint[], $2::timestamptz[]) as t (p, up_to)
  cross join lateral (
    select j.scheduled_at from ${schema}.job j
-    where j.status = 0 and j.lane = $3::text and j.priority = t.p and j.scheduled_at <= t.up_to
+    where j.status = 0 and j.crashes < 2 and j.lane = $3::text and j.priority = t.p and j.scheduled_at <= t.up_to
       and ${runnable('j', '$4', '$5')}
     order by j.lane, j.priority, j.scheduled_at, j.id limit 1
  ) o`,
