@@ -13,6 +13,14 @@ export interface EngineSettings {
   readonly pollIntervalMs: number;
   readonly maxCrashRedeliveries: number;
   readonly drainTimeoutMs: number;
-  readonly limits: { readonly payloadBytes: number; readonly resultBytes: number; readonly errorBytes: number };
-  readonly retention: { readonly historyMs: number; readonly executionsMs: number; readonly deadLetterMs: number };
+  readonly limits: {
+    readonly payloadBytes: number;
+    readonly resultBytes: number;
+    readonly errorBytes: number;
+  };
+  readonly retention: {
+    readonly historyMs: number;
+    readonly executionsMs: number;
+    readonly deadLetterMs: number;
+  };
 }

@@ -15,6 +15,8 @@ export type Places = Partial<Record<PriorityRank, StreamPlace>>;
 export interface FloorsInUse {
   readonly floors: Places;
   readonly generation: number;
+  /** More rows than usual may be read beyond the wanted ones. */
+  readonly readAhead?: number;
 }
 
 export interface FloorProbe {

@@ -97,63 +97,69 @@ describe('Floors', () => {
       ),
     );
     fc.assert(
-      fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
-        const floors = new Floors();
-        const rows = new Set<number>();
-        let exchange: { used: FloorsInUse; taken: number[] } | undefined;
-        let probe: { asked: FloorProbe; oldest: number | undefined } | undefined;
-        const claim = (used: FloorsInUse): number[] => {
-          const from = used.floors[P] ?? '';
-          const taken = [...rows]
-            .filter((row) => place(row) >= from)
-            .sort((a, b) => a - b)
-            .slice(0, 3);
-          for (const row of taken) rows.delete(row);
-          return taken;
-        };
-        const answer = (): void => {
-          const last = exchange?.taken.at(-1);
-          if (exchange && last !== undefined) floors.claimed(exchange.used, { [P]: place(last) });
-          exchange = undefined;
-        };
-        const ask = (): void => {
-          const asked = floors.beginProbe();
-          const upTo = asked.streams[0]?.upTo;
-          const found = upTo === undefined ? [] : [...rows].filter((row) => place(row) <= upTo);
-          probe = { asked, oldest: found.length > 0 ? Math.min(...found) : undefined };
-        };
-        const hear = (tookMs: number): void => {
-          if (!probe) return;
-          const oldest = probe.oldest === undefined ? {} : { [P]: place(probe.oldest) };
-          floors.probed(probe.asked, { oldest, tookMs }, 0);
-          probe = undefined;
-        };
-        for (const next of steps) {
-          if (next.kind === 'insert') rows.add(next.at);
-          if (next.kind === 'send' && !exchange) {
+      fc.property(
+        fc.array(step, { maxLength: 120 }),
+        fc.uniqueArray(fc.nat({ max: 60 })),
+        (steps, latecomers) => {
+          const floors = new Floors();
+          const rows = new Set<number>();
+          let exchange: { used: FloorsInUse; taken: number[] } | undefined;
+          let probe: { asked: FloorProbe; oldest: number | undefined } | undefined;
+          const claim = (used: FloorsInUse): number[] => {
+            const from = used.floors[P] ?? '';
+            const taken = [...rows]
+              .filter((row) => place(row) >= from)
+              .sort((a, b) => a - b)
+              .slice(0, 3);
+            for (const row of taken) rows.delete(row);
+            return taken;
+          };
+          const answer = (): void => {
+            const last = exchange?.taken.at(-1);
+            if (exchange && last !== undefined) floors.claimed(exchange.used, { [P]: place(last) });
+            exchange = undefined;
+          };
+          const ask = (): void => {
+            const asked = floors.beginProbe();
+            const upTo = asked.streams[0]?.upTo;
+            const found = upTo === undefined ? [] : [...rows].filter((row) => place(row) <= upTo);
+            probe = { asked, oldest: found.length > 0 ? Math.min(...found) : undefined };
+          };
+          const hear = (tookMs: number): void => {
+            if (!probe) return;
+            const oldest = probe.oldest === undefined ? {} : { [P]: place(probe.oldest) };
+            floors.probed(probe.asked, { oldest, tookMs }, 0);
+            probe = undefined;
+          };
+          for (const next of steps) {
+            if (next.kind === 'insert') rows.add(next.at);
+            if (next.kind === 'send' && !exchange) {
+              const used = floors.inUse();
+              exchange = { used, taken: claim(used) };
+            }
+            if (next.kind === 'answer') answer();
+            if (next.kind === 'probe' && !probe) ask();
+            if (next.kind === 'hear-slow') hear(SLOW);
+            if (next.kind === 'hear-fast') hear(0.1);
+          }
+          answer();
+          hear(SLOW);
+          // From now on the stream never rests: each probe is heard while an exchange with the older floors is in flight.
+          const hidden = new Set(rows);
+          const allTaken = (): boolean => [...hidden].every((row) => !rows.has(row));
+          for (let round = 0; round < 150 && (round < 12 || !allTaken()); round += 1) {
+            // The floor stands by now; these come in behind it.
+            if (round === 10) for (const at of latecomers) for (const set of [rows, hidden]) set.add(at);
+            rows.add(100 + round);
             const used = floors.inUse();
             exchange = { used, taken: claim(used) };
+            ask();
+            hear(SLOW);
+            answer();
           }
-          if (next.kind === 'answer') answer();
-          if (next.kind === 'probe' && !probe) ask();
-          if (next.kind === 'hear-slow') hear(SLOW);
-          if (next.kind === 'hear-fast') hear(0.1);
-        }
-        answer();
-        hear(SLOW);
-        // From now on the stream never rests: each probe is heard while an exchange with the older floors is in flight.
-        const hidden = new Set(rows);
-        const allTaken = (): boolean => [...hidden].every((row) => !rows.has(row));
-        for (let round = 0; round < 150 && !allTaken(); round += 1) {
-          rows.add(100 + round);
-          const used = floors.inUse();
-          exchange = { used, taken: claim(used) };
-          ask();
-          hear(SLOW);
-          answer();
-        }
-        expect(allTaken()).toBe(true);
-      }),
+          expect(allTaken()).toBe(true);
+        },
+      ),
       { numRuns: 300 },
     );
   });
