@@ -8,6 +8,7 @@ import { DefaultNodeIdentity, NodeIdentityProvider } from './cluster/node-identi
 import { DiscoveredHandlers } from './discovery/discovered-handlers.js';
 import { JobExplorer } from './discovery/job.explorer.js';
 import { JobMetadataAccessor } from './discovery/job-metadata.accessor.js';
+import { type EngineParts } from './engine/engine-parts.js';
 import { Executor } from './engine/executor.js';
 import { RatchetRuntime } from './engine/runtime.js';
 import { InvalidOptionError } from './errors/boot-errors.js';
@@ -25,7 +26,7 @@ import { type RatchetDatabaseLink, openDatabase } from './ratchet.database.js';
 import { BootReport } from './ratchet.boot-report.js';
 import { type RatchetPorts, isMadeHere, portProvider } from './ratchet.ports.js';
 import { type ResolvedOptions } from './ratchet.resolve.js';
-import { DATABASE, NODE_ID, OPEN_STORE, RESOLVED_OPTIONS } from './ratchet.tokens.js';
+import { DATABASE, ENGINE_PARTS, NODE_ID, OPEN_STORE, RESOLVED_OPTIONS } from './ratchet.tokens.js';
 import { PACKAGE_VERSION } from './ratchet.version.js';
 import { JobMaker } from './scheduler/job-maker.js';
 import { JobScheduler } from './scheduler/job-scheduler.js';
@@ -185,13 +186,14 @@ export function engineProviders(ports: RatchetPorts): Provider[] {
     ),
     made(ChildIntake, [Intake, JobMaker], (intake, maker) => new SchedulerChildIntake(intake, maker)),
     made(BootReport, [RESOLVED_OPTIONS, OPEN_STORE, DATABASE, HandlerRegistry, NODE_ID], bootReport),
-    runtimeProvider(ports),
+    engineParts(ports),
+    made(RatchetRuntime, [ENGINE_PARTS], (parts: EngineParts) => new RatchetRuntime(parts)),
   ];
 }
 
-function runtimeProvider(ports: RatchetPorts): Provider {
+function engineParts(ports: RatchetPorts): Provider {
   return made(
-    RatchetRuntime,
+    ENGINE_PARTS,
     [
       RESOLVED_OPTIONS,
       OPEN_STORE,
@@ -223,21 +225,20 @@ function runtimeProvider(ports: RatchetPorts): Provider {
       debug,
       intake,
       database: RatchetDatabaseLink,
-    ) =>
-      new RatchetRuntime({
-        settings,
-        store,
-        locks,
-        handlers,
-        identity,
-        messages,
-        coordinator,
-        clock,
-        events,
-        debug,
-        version: PACKAGE_VERSION,
-        executor: (hooks) => new Executor({ settings, handlers, retryPolicy, clock, children, hooks }),
-        resources: [intake, ...(isMadeHere(ports.coordinator) ? [coordinator] : []), store, database],
-      }),
+    ): EngineParts => ({
+      settings,
+      store,
+      locks,
+      handlers,
+      identity,
+      messages,
+      coordinator,
+      clock,
+      events,
+      debug,
+      version: PACKAGE_VERSION,
+      executor: (hooks) => new Executor({ settings, handlers, retryPolicy, clock, children, hooks }),
+      resources: [intake, ...(isMadeHere(ports.coordinator) ? [coordinator] : []), store, database],
+    }),
   );
 }

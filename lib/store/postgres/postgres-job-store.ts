@@ -43,6 +43,7 @@ import { decodeExchange, exchangeParameters, exchangeStatement } from './stateme
 import { decodeForeign, foreign, foreignParameters } from './statements/foreign.js';
 import { databaseIdentity } from './statements/database-identity.js';
 import { registerNode, removeNode, setNodeState, takeNotices } from './statements/nodes.js';
+import { selectNow } from './statements/now.js';
 import { ensurePartitions } from './statements/partitions.js';
 import { decodeProbe, probe, probeParameters } from './statements/probe.js';
 import { decodeExecution, decodeJob, selectExecutions, selectJob } from './statements/views.js';
@@ -216,6 +217,11 @@ export class PostgresJobStore extends JobStore {
 
   override retain(request: RetentionRequest): Promise<RetentionReport> {
     return this.#retention.retain(request);
+  }
+
+  override async now(): Promise<Date> {
+    const [row] = await this.session.app(selectNow, [this.session.offsetMs]);
+    return new Date(Math.floor(Number(row?.['ms'])));
   }
 
   override travel(offsetMs: number): void {

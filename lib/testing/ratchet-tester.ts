@@ -1,0 +1,263 @@
+import { lanesOfNode } from '../buckets/lanes-of-node.js';
+import { type ClusterMessages } from '../cluster/cluster-messages.js';
+import { type EngineSettings } from '../engine/engine-settings.js';
+import { RatchetRuntime } from '../engine/runtime.js';
+import { type ChildIntake } from '../jobs/child-intake.js';
+import { type Duration, durationMs } from '../jobs/duration.js';
+import { type HandlerRegistry } from '../jobs/handler-registry.js';
+import { type JobDefinition } from '../jobs/job-definition.js';
+import { type RetryPolicy } from '../jobs/retry-policy.js';
+import { DURATION_WORDS } from '../jobs/backoff.js';
+import { jobInfo } from '../scheduler/job-info.js';
+import { type HandlerFilter } from '../store/job-store.js';
+import { type ClaimAnswer, type JobSource } from './job-source.js';
+import { ManualRuntime } from './manual-runtime.js';
+import { type EnqueuedJob, type RanJob } from './ran-job.js';
+import { eventLoopTurns } from './settled.js';
+import { TestExecutions } from './test-executions.js';
+import { EndlessDrainError, InvalidTravelError, NoTesterError } from './testing-errors.js';
+import { type VirtualClock } from './virtual-clock.js';
+import { nothingDue, obstacleOf, type RunnerFacts } from './nothing-due.js';
+
+export interface RatchetTesterParts {
+  readonly source: JobSource;
+  readonly clock: VirtualClock;
+  readonly settings: EngineSettings;
+  readonly handlers: HandlerRegistry;
+  readonly retryPolicy: RetryPolicy;
+  readonly children: ChildIntake;
+  readonly messages: ClusterMessages;
+}
+
+/** What a `TestingModule` or an `INestApplication` has. */
+export interface AppUnderTest {
+  get<T>(token: abstract new (...parameters: never[]) => T, options: { strict: false }): T;
+}
+
+export interface DrainJobsOptions {
+  /** More executions than this are taken for an endless loop. @defaultValue `1000` */
+  readonly limit?: number;
+  /** Moves the clock from due time to due time for so long: retries and delayed jobs run too. @defaultValue none: the clock stands */
+  readonly within?: Duration;
+}
+
+/**
+ * Runs the jobs of an application under test: one at a time, and only when it is told to. The same for
+ * `RatchetTestingModule` (a list of jobs, no database) and `manualRatchet` (the app's real database).
+ *
+ * The executor, the payload codec and the retry policy are the engine's own. Timeouts and delays pass when
+ * {@link RatchetTester.advance} moves the clock. Lanes do not run side by side: the default lane goes first, then the
+ * others; within a lane the order is the engine's.
+ *
+ * @example
+ * ```ts
+ * const tester = RatchetTester.of(app);
+ * await app.get(SignUp).register('ana@example.com');
+ * await tester.advance('1d');
+ * expect(await tester.runNext(SendReminder)).toMatchObject({ outcome: 'succeeded' });
+ * ```
+ */
+export class RatchetTester {
+  readonly #parts: RatchetTesterParts;
+  readonly #executions: TestExecutions;
+  readonly #deaf: () => void;
+  /** The last thing asked of the source: one at a time, as a bucket has one exchange in flight. */
+  #tail: Promise<unknown> = Promise.resolve();
+  #closing: Promise<void> | undefined;
+
+  constructor(parts: RatchetTesterParts) {
+    this.#parts = parts;
+    this.#executions = new TestExecutions(parts, (work) => this.#turn(work));
+    this.#deaf = parts.messages.onSignal(({ kind, jobId, claimSeq }) => {
+      if (kind === 'cancel') this.#executions.cut(jobId, claimSeq, 'canceled');
+    });
+  }
+
+  /**
+   * The tester of an application.
+   *
+   * @param app - what `Test.createTestingModule(…).compile()` or `createNestApplication()` returned.
+   * @throws NoTesterError when its engine runs by itself.
+   */
+  static of(app: AppUnderTest): RatchetTester {
+    let runtime: RatchetRuntime | undefined;
+    try {
+      runtime = app.get(RatchetRuntime, { strict: false });
+    } catch {
+      // Nest knows no such provider.
+    }
+    if (!(runtime instanceof ManualRuntime)) throw new NoTesterError();
+    return runtime.tester;
+  }
+
+  /** Executions whose handlers have not returned. */
+  get running(): number {
+    return this.#executions.running;
+  }
+
+  /**
+   * The jobs of a definition that wait to be run, due or not, in the order in which this application enqueued them.
+   *
+   * @param definition - all jobs when left out.
+   */
+  async enqueued<In = unknown, Out = unknown, Result = unknown>(
+    definition?: JobDefinition<In, Out, Result>,
+  ): Promise<EnqueuedJob<In>[]> {
+    const jobs = await this.#parts.source.jobs();
+    return jobs
+      .filter(({ status, name }) => status === 'pending' && (!definition || name === definition.name))
+      .map((job) => jobInfo(job) as EnqueuedJob<In>);
+  }
+
+  /**
+   * Runs the job that is due and first in order, and waits for its end. A handler that throws does not make it reject:
+   * that is an outcome.
+   *
+   * @param definition - the next one of this definition.
+   * @throws NothingDueError when there is none: its message says which jobs wait, and for what.
+   */
+  async runNext<In = unknown, Out = unknown, Result = unknown>(
+    definition?: JobDefinition<In, Out, Result>,
+  ): Promise<RanJob<In, Result>> {
+    const started = await this.#start(definition?.name);
+    if (started.ran) return (await started.ran) as RanJob<In, Result>;
+    throw nothingDue(await this.#parts.source.jobs(), await this.#facts(), definition?.name);
+  }
+
+  /**
+   * Runs jobs, one after another, until none is due; what they enqueue runs too.
+   *
+   * @returns what ran, in order; none is fine.
+   * @throws EndlessDrainError after `limit` executions.
+   *
+   * @example
+   * // All retries, down to the dead letter.
+   * await tester.drain({ within: '1d' });
+   */
+  async drain({ limit = 1_000, within = 0 }: DrainJobsOptions = {}): Promise<RanJob[]> {
+    const ran: RanJob[] = [];
+    let leftMs = travelMs('drain.within', within);
+    for (;;) {
+      if (ran.length >= limit && (await this.#isAnyDue())) throw new EndlessDrainError(limit, busiest(ran));
+      const started = await this.#start();
+      if (started.ran) {
+        ran.push(await started.ran);
+        continue;
+      }
+      const waitMs = Math.ceil(started.nextDueInMs ?? Infinity);
+      if (waitMs > leftMs) return ran;
+      leftMs -= waitMs;
+      await this.#advance(waitMs);
+    }
+  }
+
+  /**
+   * Moves the clock on. Timeouts and progress reports of running handlers happen on the way; jobs that become due wait for
+   * `runNext` or `drain`.
+   *
+   * @throws InvalidTravelError
+   *
+   * @example
+   * // A handler that hangs meets its timeout.
+   * const run = tester.runNext(SlowReport);
+   * await tester.advance('2m');
+   * expect((await run).outcome).toBe('retried');
+   */
+  async advance(duration: Duration): Promise<void> {
+    await this.#advance(travelMs('advance', duration));
+  }
+
+  /**
+   * Moves the clock on to a date.
+   *
+   * @throws InvalidTravelError when that date has passed.
+   */
+  async travelTo(date: Date): Promise<void> {
+    const ms = await this.#parts.source.until(date);
+    if (!(ms >= 0)) {
+      const now = await this.now();
+      throw new InvalidTravelError(
+        'travelTo',
+        date,
+        `a Date from now (${now.toISOString()}) on: time only moves on`,
+      );
+    }
+    await this.#advance(ms);
+  }
+
+  /** The time by which jobs are due: it moves with {@link RatchetTester.advance}; on a database it also passes. */
+  async now(): Promise<Date> {
+    return this.#parts.source.now();
+  }
+
+  /** Gives back what still runs and aborts it. `app.close()` calls it. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    this.#deaf();
+    await this.#executions.release();
+    await this.#turn(() => this.#parts.source.close());
+  }
+
+  /** Claims in one turn with the start: who moves the clock behind it meets a running handler. */
+  #start(name?: string): Promise<{ ran?: Promise<RanJob>; nextDueInMs: number | undefined }> {
+    return this.#turn(async () => {
+      const { job, nextDueInMs } = await this.#claim(name);
+      return job ? { ran: this.#executions.start(job), nextDueInMs } : { nextDueInMs };
+    });
+  }
+
+  #claim(name: string | undefined): Promise<ClaimAnswer> {
+    const handlers: HandlerFilter[] = this.#parts.handlers
+      .all()
+      .map(({ definition }) => ({ name: definition.name, version: definition.version }))
+      .filter((handler) => name === undefined || handler.name === name);
+    return this.#parts.source.claim({ lanes: this.#lanes(), handlers });
+  }
+
+  #lanes(): string[] {
+    const { handlers, settings } = this.#parts;
+    const ofHandlers = handlers.all().map(({ definition }) => definition.lane);
+    return lanesOfNode(settings, ofHandlers).map(({ lane }) => lane);
+  }
+
+  async #isAnyDue(): Promise<boolean> {
+    const facts = await this.#facts();
+    return (await this.#parts.source.jobs()).some((job) => obstacleOf(job, facts) === undefined);
+  }
+
+  async #facts(): Promise<RunnerFacts> {
+    return { now: await this.now(), lanes: this.#lanes(), handlers: this.#parts.handlers };
+  }
+
+  async #advance(ms: number): Promise<void> {
+    await eventLoopTurns();
+    await this.#turn(async () => {
+      await this.#parts.source.travel(ms);
+      this.#parts.clock.advance(ms);
+    });
+    await eventLoopTurns();
+  }
+
+  #turn<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#tail.then(work, work);
+    this.#tail = turn;
+    return turn;
+  }
+}
+
+function travelMs(call: string, duration: Duration): number {
+  const ms = durationMs(duration);
+  if (ms === undefined) throw new InvalidTravelError(call, duration, DURATION_WORDS);
+  return ms;
+}
+
+function busiest(ran: readonly RanJob[]): string {
+  const counts = new Map<string, number>();
+  for (const { name } of ran) counts.set(name, (counts.get(name) ?? 0) + 1);
+  const [most] = [...counts].sort(([, one], [, other]) => other - one);
+  return most ? `${most[0]} (${most[1]})` : 'no job';
+}

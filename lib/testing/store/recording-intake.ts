@@ -1,0 +1,28 @@
+import { Intake } from '../../intake/intake.js';
+import { type Inserted, type NewJob } from '../../store/job-store.js';
+
+/** Remembers the ids of what came in, so that the tester can ask the store what became of it. */
+export class RecordingIntake extends Intake {
+  readonly #ids = new Set<string>();
+
+  /** In the order of the calls. Some may never have been committed. */
+  get ids(): readonly string[] {
+    return [...this.#ids].sort();
+  }
+
+  override async submit(job: NewJob, transaction?: unknown): Promise<Inserted> {
+    const inserted = await super.submit(job, transaction);
+    this.#record([inserted]);
+    return inserted;
+  }
+
+  override async submitMany(jobs: readonly NewJob[], transaction?: unknown): Promise<readonly Inserted[]> {
+    const inserted = await super.submitMany(jobs, transaction);
+    this.#record(inserted);
+    return inserted;
+  }
+
+  #record(all: readonly Inserted[]): void {
+    for (const inserted of all) if ('id' in inserted) this.#ids.add(inserted.id);
+  }
+}
