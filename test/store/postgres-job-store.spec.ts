@@ -23,11 +23,18 @@ describe('PostgresJobStore', () => {
     const job = newJob({ payload: '{"a":1}', tags: ['x', 'y,"z'], metadata: '{"m":true}' });
     expect(await store.insert([job])).toEqual([{ outcome: 'created', id: job.id }]);
     const { claimed } = await store.exchange(turn(bucket));
-    expect(claimed).toMatchObject([{ id: job.id, payload: { a: 1 }, tags: ['x', 'y,"z'], metadata: { m: true }, claimSeq: '1' }]);
+    expect(claimed).toMatchObject([
+      { id: job.id, payload: { a: 1 }, tags: ['x', 'y,"z'], metadata: { m: true }, claimSeq: '1' },
+    ]);
     const answer = await store.exchange(
       turn(bucket, { settle: [{ id: job.id, claimSeq: '1', outcome: 'succeeded', result: '42' }] }),
     );
     expect(answer.recorded).toEqual([job.id]);
-    expect(await store.get(job.id)).toMatchObject({ status: 'succeeded', result: 42, node: node.id, payload: { a: 1 } });
+    expect(await store.get(job.id)).toMatchObject({
+      status: 'succeeded',
+      result: 42,
+      node: node.id,
+      payload: { a: 1 },
+    });
   });
 });

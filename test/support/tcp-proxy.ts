@@ -13,6 +13,8 @@ export interface TcpProxy {
   refuse(yes: boolean): void;
   /** Resolves when a connection was refused. */
   refused(): Promise<void>;
+  /** Resolves when the next connection is there. */
+  connected(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -23,6 +25,7 @@ export async function createTcpProxy(target: string): Promise<TcpProxy> {
   let losing = false;
   let refusing = false;
   let onRefused: (() => void) | undefined;
+  let onConnected: (() => void) | undefined;
   const server = createServer((down) => {
     if (refusing) {
       down.on('error', () => {});
@@ -30,6 +33,7 @@ export async function createTcpProxy(target: string): Promise<TcpProxy> {
       onRefused?.();
       return;
     }
+    onConnected?.();
     const up = connect(Number(upstream.port), upstream.hostname);
     for (const socket of [down, up]) {
       sockets.add(socket);
@@ -68,6 +72,7 @@ export async function createTcpProxy(target: string): Promise<TcpProxy> {
     cut,
     refuse: (yes) => (refusing = yes),
     refused: () => new Promise((resolve) => (onRefused = resolve)),
+    connected: () => new Promise((resolve) => (onConnected = resolve)),
     async close() {
       cut();
       await new Promise((resolve) => server.close(resolve));

@@ -6,6 +6,7 @@ import { type Row, type Statement } from '../../sql-client.js';
 import { toStoreError } from './classify-fault.js';
 import { pinnedOptions, pinnedStatements, STATEMENT_GUARD_MS } from './pinned-settings.js';
 import { plainTypes } from './plain-types.js';
+import { destroySocket, within } from './sockets.js';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 const CLOSE_TIMEOUT_MS = 2_000;
@@ -31,6 +32,7 @@ export class EngineConnection {
 
   readonly #options: EngineConnectionOptions;
   #client: pg.Client | undefined;
+  #connecting: pg.Client | undefined;
   #tail: Promise<unknown> = Promise.resolve();
   #waiting = 0;
   #closed = false;
@@ -69,6 +71,7 @@ export class EngineConnection {
   /** Refuses new statements, waits a moment for the running one, then closes. Idempotent and bounded. */
   async close(): Promise<void> {
     this.#closed = true;
+    destroySocket(this.#connecting);
     await within(CLOSE_TIMEOUT_MS, this.#tail);
     const client = this.#client;
     this.#client = undefined;
@@ -109,6 +112,7 @@ export class EngineConnection {
     try {
       return await this.#open(this.#startUpOptions);
     } catch (error) {
+      if (this.#closed) throw new StoreClosedError();
       const fault = toStoreError(error);
       if (!this.#startUpOptions || !/startup parameter|command.line option|options/i.test(fault.message)) {
         throw fault.kind === 'unknown'
@@ -138,6 +142,7 @@ export class EngineConnection {
     // Without a listener the loss of an idle connection would end the process; the next statement opens another one.
     client.on('error', () => this.#forget(client));
     client.on('end', () => this.#forget(client));
+    this.#connecting = client;
     try {
       await client.connect();
       if (!startUpOptions) await client.query(pinnedStatements());
@@ -145,6 +150,8 @@ export class EngineConnection {
     } catch (error) {
       destroySocket(client);
       throw error;
+    } finally {
+      this.#connecting = undefined;
     }
   }
 
@@ -155,24 +162,5 @@ export class EngineConnection {
   #discard(client: pg.Client): void {
     this.#forget(client);
     destroySocket(client);
-  }
-}
-
-/** pg's `end()` waits for a server that may be gone. */
-function destroySocket(client: pg.Client): void {
-  const { connection } = client as unknown as { connection?: { stream?: { destroy(): void } } };
-  connection?.stream?.destroy();
-}
-
-/** True when `work` ended in time. */
-async function within(ms: number, work: Promise<unknown>): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), ms);
-  });
-  try {
-    return await Promise.race([work.then(() => true), late]);
-  } finally {
-    clearTimeout(timer);
   }
 }

@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { toStoreError } from './classify-fault.js';
 import { plainTypes } from './plain-types.js';
+import { destroySocket } from './sockets.js';
 
 /** A retirement that waits behind a reader for longer is finished by the next round. */
 const PATIENCE = '5min';
@@ -42,7 +43,6 @@ export class PatientClient {
   }
 
   abandon(): void {
-    const { connection } = (this.#client ?? {}) as { connection?: { stream?: { destroy(): void } } };
-    connection?.stream?.destroy();
+    destroySocket(this.#client);
   }
 }

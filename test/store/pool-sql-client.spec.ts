@@ -1,0 +1,89 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { createTcpProxy } from '../support/tcp-proxy.js';
+import { clientConfigOf } from '../../lib/store/postgres/connections/connection-config.js';
+import { EngineConnection } from '../../lib/store/postgres/connections/engine-connection.js';
+import { PoolSqlClient } from '../../lib/store/postgres/connections/pool-sql-client.js';
+
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+
+describe('PoolSqlClient', () => {
+  it('lives through the loss of a connection between two statements of a transaction', async () => {
+    const client = new PoolSqlClient(clientConfigOf(database.url), 1);
+    const lost = client.transaction(async (tx) => {
+      const [row] = await tx.query('select pg_backend_pid() as pid', []);
+      await database.query('select pg_terminate_backend($1)', [row?.['pid']]);
+      for (;;) {
+        const left = await database.query('select 1 from pg_stat_activity where pid = $1', [row?.['pid']]);
+        if (left.length === 0) break;
+      }
+      await new Promise(setImmediate);
+      return tx.query('select 1', []);
+    });
+    await expect(lost).rejects.toThrow();
+    expect(await client.query({ text: 'select 1 as one' })).toEqual([{ one: 1 }]);
+    await client.close();
+  });
+
+  it('asks for the password at each connect', async () => {
+    const url = new URL(database.url);
+    const real = decodeURIComponent(url.password);
+    url.password = '';
+    let asked = 0;
+    const password = () => {
+      asked += 1;
+      return Promise.resolve(real);
+    };
+    const client = new PoolSqlClient(
+      clientConfigOf({
+        host: url.hostname,
+        port: Number(url.port),
+        username: url.username,
+        database: url.pathname.slice(1),
+        password,
+      }),
+      2,
+    );
+    await Promise.all([1, 2].map(() => client.query({ text: 'select pg_sleep(0.05)' })));
+    // A server that trusts everybody asks for none.
+    expect([0, 2]).toContain(asked);
+    await client.close();
+  });
+
+  it('closes in bounded time with a statement in flight on a dead network', async () => {
+    const proxy = await createTcpProxy(database.url);
+    const client = new PoolSqlClient(clientConfigOf(proxy.url), 1);
+    await client.query({ text: 'select 1' });
+    proxy.freeze();
+    const flight = client.query({ text: 'select 2' }).catch(() => 'rejected');
+    await new Promise(setImmediate);
+    const startedAt = performance.now();
+    await client.close();
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    expect(await flight).toBe('rejected');
+    await proxy.close();
+  });
+});
+
+describe('EngineConnection', () => {
+  it('can be closed while it connects to a server that says nothing', async () => {
+    const proxy = await createTcpProxy(database.url);
+    proxy.freeze();
+    const connection = new EngineConnection({
+      config: clientConfigOf(proxy.url),
+      applicationName: 'ratchet/x',
+    });
+    const flight = connection
+      .query({ text: 'select 1' })
+      .catch((error: unknown) => (error as { code: string }).code);
+    await proxy.connected();
+    await connection.close();
+    expect(await flight).toBe('STORE_CLOSED');
+    await proxy.close();
+  });
+});
