@@ -185,7 +185,7 @@ export class BucketTurns {
 
   #request(parcel: Parcel, used: FloorsInUse, freeSlots: number, mayAsk: boolean): ExchangeRequest {
     const { bucket, handlers, priorityBoostMs } = this.#parts;
-    const { floors, readAhead } = used;
+    const { floors, readPast } = used;
     const want = parcel.suspect || parcel.overdue ? 0 : freeSlots;
     return {
       bucket: bucket.ref,
@@ -195,7 +195,7 @@ export class BucketTurns {
       suspect: mayAsk && want > 0,
       handlers,
       floors,
-      ...(readAhead === undefined ? {} : { readAhead }),
+      ...(readPast === undefined ? {} : { readPast }),
       wait: parcel.overdue || this.#waitForLocks,
       priorityBoostMs,
     };

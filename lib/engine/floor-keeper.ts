@@ -6,9 +6,6 @@ import { type ClaimedJob } from '../store/job-store.js';
 import { Floors, lastPlaces, type FloorsInUse } from './floors.js';
 import { PassOver } from './pass-over.js';
 
-/** Beyond what hides ours, so that a claim comes back with more than the first one. */
-const READ_AHEAD = 300;
-
 export interface FloorKeeperParts {
   readonly bucket: BucketRef;
   readonly handlers: readonly HandlerFilter[];
@@ -45,7 +42,7 @@ export class FloorKeeper {
     return {
       floors: { ...floors, ...places },
       generation,
-      ...(hidden === 0 ? {} : { readAhead: hidden + READ_AHEAD }),
+      ...(hidden === 0 ? {} : { readPast: hidden }),
     };
   }
 

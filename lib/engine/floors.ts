@@ -15,8 +15,8 @@ export type Places = Partial<Record<PriorityRank, StreamPlace>>;
 export interface FloorsInUse {
   readonly floors: Places;
   readonly generation: number;
-  /** More rows than usual may be read beyond the wanted ones. */
-  readonly readAhead?: number;
+  /** Rows of other nodes at the place where claims start, that a claim has to read past. */
+  readonly readPast?: number;
 }
 
 export interface FloorProbe {
