@@ -1,40 +1,48 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { createStore, newJob, registerTestNode, turn } from '../support/store.js';
+import { createStore, registerTestNode, transactionOf } from '../support/store.js';
 import { type PostgresJobStore } from '../../lib/store/postgres/postgres-job-store.js';
 
 let database: TestDatabase;
+let other: TestDatabase;
 let store: PostgresJobStore;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
+  [database, other] = await Promise.all([createTestDatabase(), createTestDatabase()]);
   store = createStore(database.url);
   await store.open();
 });
 afterAll(async () => {
   await store.close();
-  await database.drop();
+  await Promise.all([database.drop(), other.drop()]);
 });
 
-describe('PostgresJobStore', () => {
-  it('takes a job from insert to history', async () => {
-    const node = await registerTestNode(store);
-    const bucket = await store.openBucket(node, 'default');
-    const job = newJob({ payload: '{"a":1}', tags: ['x', 'y,"z'], metadata: '{"m":true}' });
-    expect(await store.insert([job])).toEqual([{ outcome: 'created', id: job.id }]);
-    const { claimed } = await store.exchange(turn(bucket));
-    expect(claimed).toMatchObject([
-      { id: job.id, payload: { a: 1 }, tags: ['x', 'y,"z'], metadata: { m: true }, claimSeq: '1' },
-    ]);
-    const answer = await store.exchange(
-      turn(bucket, { settle: [{ id: job.id, claimSeq: '1', outcome: 'succeeded', result: '42' }] }),
-    );
-    expect(answer.recorded).toEqual([job.id]);
-    expect(await store.get(job.id)).toMatchObject({
-      status: 'succeeded',
-      result: 42,
-      node: node.id,
-      payload: { a: 1 },
-    });
+describe('reachedBy', () => {
+  it('tells another database by what it holds, and leaves its transaction usable', async () => {
+    const client = await other.connect();
+    await client.query('begin');
+    expect(await store.reachedBy(transactionOf(client))).toBe(false);
+    await client.query('commit');
+    const twin = createStore(other.url);
+    await twin.open();
+    await twin.close();
+    expect(await store.reachedBy(transactionOf(client))).toBe(false);
+    expect(await store.reachedBy(transactionOf(await database.connect()))).toBe(true);
+  });
+});
+
+describe('setBucketStatus', () => {
+  it('deletes an empty bucket that is ready for it, and waits for the exchange in flight', async () => {
+    const bucket = await store.openBucket(await registerTestNode(store), 'l');
+    const exchange = await database.connect();
+    await exchange.query('begin');
+    await exchange.query('select 1 from ratchet.bucket where id = $1 for share', [bucket.id]);
+    let moved = false;
+    const change = store.setBucketStatus(bucket, 'active', 'ready_to_delete').then((yes) => (moved = yes));
+    while ((await database.query('select 1 from pg_locks where not granted')).length === 0);
+    expect(moved).toBe(false);
+    await exchange.query('commit');
+    expect(await change).toBe(true);
+    expect(await database.query('select 1 from ratchet.bucket where id = $1', [bucket.id])).toEqual([]);
   });
 });

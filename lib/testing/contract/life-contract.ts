@@ -109,6 +109,13 @@ export function describeLife(bench: ContractBench): void {
       .toMatchObject({ status: 'running', claimSeq: next?.claimSeq, progress: undefined });
   });
 
+  it('keeps the last progress of a claim that stands', async () => {
+    const node = await bench.node();
+    const { id, claimSeq } = await node.claimOne();
+    await node.exchange({ progress: [{ id, claimSeq, value: '{"done":7}' }], wait: true });
+    bench.expect(await bench.store.get(id)).toMatchObject({ status: 'running', progress: { done: 7 } });
+  });
+
   it('claims by priority, then by due time; what is not due stays', async () => {
     const node = await bench.node();
     const future = await node.inserted({ delayMs: DAY_MS });

@@ -51,6 +51,27 @@ export function describeOwnership(bench: ContractBench): void {
     bench.expect(await bench.store.rescueOwn(last.ref, 2)).toEqual({ buckets: 0, recovered: 0, failed: 0 });
   });
 
+  it('claims what crashed twice only when asked, and one at a time', async () => {
+    const id = 'poisoned-node';
+    const { bucket } = await bench.node(id);
+    let node = await bench.nodeIn(bucket.lane, id);
+    await bench.store.insert([node.job(), node.job()]);
+    for (const wait of [0, 10_000]) {
+      const current = node;
+      const claimed = await bench.later(wait, () => current.claim());
+      bench.expect(claimed.length).toBe(2);
+      node = await bench.nodeIn(bucket.lane, id);
+      await bench.store.rescueOwn(node.ref, 5);
+    }
+    const last = node;
+    const innocent = await last.inserted();
+    await bench.later(60_000, async () => {
+      const { claimed } = await last.exchange({ want: 10, suspect: false });
+      bench.expect(claimed.map((job) => job.id)).toEqual([innocent.id]);
+      bench.expect((await last.exchange({ want: 10, suspect: true })).claimed.length).toBe(1);
+    });
+  });
+
   it('keeps the last word of a late worker, once', async () => {
     const node = await bench.node('late-node');
     const job = await node.claimOne();

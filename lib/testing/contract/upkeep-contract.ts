@@ -46,6 +46,15 @@ export function describeUpkeep(bench: ContractBench): void {
     bench.expect((await bench.store.now()).getTime() - before.getTime() < 60_000).toBe(true);
   });
 
+  it('knows its own database behind a transaction, and tells its time there', async () => {
+    await bench.transaction(async (transaction) => {
+      bench.expect(await bench.store.reachedBy(transaction)).toBe(true);
+    });
+    const now = Number(await bench.store.now());
+    const later = await bench.later(DAY_MS, () => bench.store.now());
+    bench.expect(Math.abs(Number(later) - now - DAY_MS) < 60_000).toBe(true);
+  });
+
   it('makes partitions ahead, from many callers at once', async () => {
     const answers = await Promise.all([20, 20, 20].map((days) => bench.store.ensurePartitions(days)));
     bench.expect(answers.every((ahead) => ahead >= 20)).toBe(true);
