@@ -33,6 +33,8 @@ interface Stream {
   /** The place of the last claim. */
   noted: StreamPlace;
   floor: StreamPlace | undefined;
+  /** How far claims had come when the floor was lowered. Probes read up to there, and lead the floor back. */
+  high: StreamPlace | undefined;
   slowInRow: number;
 }
 
@@ -67,7 +69,8 @@ export class Floors {
     for (const [priority, place] of entries(last)) {
       const stream = this.#streams.get(priority);
       this.#claimedSinceProbe = true;
-      if (!stream) this.#streams.set(priority, { noted: place, floor: undefined, slowInRow: 0 });
+      if (!stream)
+        this.#streams.set(priority, { noted: place, floor: undefined, high: undefined, slowInRow: 0 });
       else {
         stream.noted = place;
         // An exchange that left before the floor was lowered has not seen the row for which it was lowered.
@@ -96,7 +99,9 @@ export class Floors {
     this.#probing = true;
     this.#claimedSinceProbe = false;
     this.#behind = false;
-    return { streams: [...this.#streams].map(([priority, { noted }]) => ({ priority, upTo: noted })) };
+    return {
+      streams: [...this.#streams].map(([priority, { high, noted }]) => ({ priority, upTo: high ?? noted })),
+    };
   }
 
   probeFailed(nowMs: number): void {
@@ -123,6 +128,7 @@ export class Floors {
     const stood = stream.floor !== undefined;
     stream.slowInRow = 0;
     stream.floor = undefined;
+    stream.high = undefined;
     return stood ? [{ priority, change: 'dropped', place: undefined }] : [];
   }
 
@@ -137,13 +143,15 @@ export class Floors {
     const before = stream.floor;
     if (oldest !== undefined) {
       stream.floor = oldest;
+      stream.high ??= upTo;
       this.#generation += 1;
       return before === oldest
         ? []
         : [{ priority, change: before === undefined ? 'raised' : 'lowered', place: oldest }];
     }
-    // Nothing waits up to the asked place. Claims that came in meanwhile have taken the floor further already.
-    if (before === undefined || stream.noted === upTo) stream.floor = upTo;
+    // Nothing waits up to the asked place. Claims that came in meanwhile may have taken the floor further already.
+    if (before === undefined || stream.high === upTo || stream.noted === upTo) stream.floor = upTo;
+    stream.high = undefined;
     return before === stream.floor ? [] : [{ priority, change: 'raised', place: stream.floor }];
   }
 

@@ -55,6 +55,16 @@ describe('Floors', () => {
     expect(floors.inUse().floors).toEqual({ [P]: place(2) });
   });
 
+  it('comes back to where claims had been, once nothing waits behind it', () => {
+    const floors = floored(5);
+    floors.probed(floors.beginProbe(), { oldest: { [P]: place(2) }, tookMs: SLOW }, 0);
+    floors.claimed(floors.inUse(), { [P]: place(2) });
+    const probe = floors.beginProbe();
+    expect(probe.streams).toEqual([{ priority: P, upTo: place(5) }]);
+    floors.probed(probe, { oldest: {}, tookMs: SLOW }, 0);
+    expect(floors.inUse().floors).toEqual({ [P]: place(5) });
+  });
+
   it('probes after turns that claimed, at most once a second or twenty times its duration, and never when idle', () => {
     const floors = new Floors();
     expect(floors.nextProbeInMs(0)).toBeUndefined();
