@@ -10,7 +10,7 @@ export interface Snippet {
   /** Of the first line of code, from 1. */
   readonly line: number;
   readonly language: string;
-  /** What follows the language on the fence: `main` marks a file that starts something when it is loaded. */
+  /** What follows the language on the fence: `main` starts something when it is loaded, `spec` is a test. */
   readonly mark: string;
   readonly code: string;
   /** The whole file: a comment just before the fence may hold what a reader does not need, with `//snippet` where the code goes. */
