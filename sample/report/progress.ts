@@ -53,7 +53,7 @@ function firstLine(error: string | null): string {
 }
 
 function bar(part: number): string {
-  const width = 24;
+  const width = 16;
   const full = Math.floor(part * width);
   return `[${'#'.repeat(full)}${'.'.repeat(width - full)}]`;
 }
