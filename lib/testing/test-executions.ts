@@ -86,7 +86,9 @@ export class TestExecutions {
     }
     const recorded = await this.turn(() => this.parts.source.settle(settlement));
     await endedSoon(ended);
-    return ranJob(execution.job, recorded ? settlement.outcome : 'lost', settlement, failure.error);
+    return recorded
+      ? ranJob(execution.job, settlement.outcome, settlement, failure.error)
+      : ranJob(execution.job, 'lost', undefined, undefined);
   }
 
   async #ended(execution: RunningExecution): Promise<void> {

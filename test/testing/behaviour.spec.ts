@@ -521,6 +521,6 @@ export async function typed(tester: RatchetTester): Promise<string> {
   const [waiting] = await tester.enqueued(Greet);
   const { result, payload } = await tester.runNext(Greet);
   // @ts-expect-error the payload of Greet is { name }
-  void payload.to;
-  return `${waiting?.payload.name ?? ''} ${result?.text ?? ''} ${payload.name}`;
+  const wrong: unknown = payload.to;
+  return `${String(wrong)} ${waiting?.payload.name ?? ''} ${result?.text ?? ''} ${payload.name}`;
 }
