@@ -2,18 +2,22 @@ import { randomBytes } from 'node:crypto';
 import { readdirSync, rmSync } from 'node:fs';
 import { chown, mkdir, readdir, readFile, rename, rm, rmdir, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { Logger } from '@nestjs/common';
 import { describeError } from '../errors/describe-error.js';
 import { EmbeddedFolderError, EmbeddedVersionError } from '../errors/embedded-errors.js';
 import { LOGIN } from './postmaster.js';
 import { type Programs } from './programs.js';
+import { reachablePlace, requireOwned } from './reachable.js';
+
+const logger = new Logger('RatchetEmbedded');
 
 /**
  * The server's data, and beside it `<dataDir>.run`: the lock, the server's log, and a file for each application that uses
  * the server.
  */
 export class DataFolder {
-  readonly path: string;
-  readonly #run: string;
+  path: string;
+  #run: string;
   readonly #user = `${process.pid}-${randomBytes(4).toString('hex')}`;
 
   constructor(dataDir: string) {
@@ -29,20 +33,29 @@ export class DataFolder {
     return join(this.#run, 'server.log');
   }
 
-  /** Makes what lies beside the data. */
+  /** Makes what lies beside the data; moves to where the server's user can go when it cannot come here. */
   async prepare(programs: Programs): Promise<void> {
+    await this.#make(programs);
+    if (await programs.canEnter(this.#run)) return;
+    const asked = this.path;
+    this.path = reachablePlace(asked, 'data');
+    this.#run = `${this.path}.run`;
+    await this.#make(programs, (made) => requireOwned(made, [0, programs.user?.uid ?? 0]));
+    logger.warn(
+      `the server cannot run as root, and the user postgres cannot enter ${asked}: its data are in ${this.path} instead`,
+    );
+  }
+
+  async #make(programs: Programs, check?: (made: string) => Promise<void>): Promise<void> {
     try {
+      await mkdir(this.#run, { recursive: true });
+      // Before anything in it is written or given away.
+      await check?.(this.#run);
       await mkdir(join(this.#run, 'users'), { recursive: true });
       if (programs.user) await chown(this.#run, programs.user.uid, programs.user.gid);
     } catch (error) {
       throw this.#unusable(error);
     }
-    if (await programs.canEnter(this.#run)) return;
-    throw new EmbeddedFolderError(
-      this.path,
-      'is out of reach of the user postgres, and the server cannot run as root; ' +
-        'choose a dataDir where others may enter (not below a home of mode 0700)',
-    );
   }
 
   /** Sets up the data if there is none. */

