@@ -9,6 +9,8 @@ import {
   JobScheduler,
   NodeIdentityProvider,
   RatchetModule,
+  type RatchetOptions,
+  type RatchetOptionsFactory,
   RatchetRuntime,
 } from 'nestjs-ratchet';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
@@ -141,6 +143,17 @@ describe('RatchetModule', () => {
     expect(app.get(NodeIdentityProvider).nodeId()).toBe('from-config');
     const { id } = await app.get(JobScheduler).enqueue(Greet, { name: 'async' });
     expect(await ended(app, id)).toMatchObject({ status: 'succeeded' });
+  });
+
+  it('takes its options from a class', async () => {
+    @Injectable()
+    class Config implements RatchetOptionsFactory {
+      createRatchetOptions(): RatchetOptions {
+        return { connection: database.url, nodeId: 'from-a-class' };
+      }
+    }
+    const app = await apps.boot({ imports: [RatchetModule.forRootAsync({ useClass: Config })] });
+    expect(app.get(NodeIdentityProvider).nodeId()).toBe('from-a-class');
   });
 
   it.each([
