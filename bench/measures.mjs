@@ -20,7 +20,10 @@ async function withClient(url, work) {
 export const drain = (slots) => async (url) => {
   const filler = await startApp(url, { worker: false });
   for (let n = 0; n < JOBS; n += 10_000) {
-    await filler.scheduler.enqueueMany(Noop, Array.from({ length: 10_000 }, (_, i) => ({ payload: { n: n + i } })));
+    await filler.scheduler.enqueueMany(
+      Noop,
+      Array.from({ length: 10_000 }, (_, i) => ({ payload: { n: n + i } })),
+    );
   }
   await filler.close();
   await withClient(url, (client) => client.query('vacuum analyze ratchet.job'));

@@ -9,7 +9,11 @@ import { drain, enqueue1000, enqueueMany, claimRatio1M, latencyP50Ms, median } f
 import { freshDatabase, startServer } from './server.mjs';
 
 const { values: args } = parseArgs({
-  options: { json: { type: 'string' }, only: { type: 'string' }, pinned: { type: 'boolean', default: false } },
+  options: {
+    json: { type: 'string' },
+    only: { type: 'string' },
+    pinned: { type: 'boolean', default: false },
+  },
 });
 
 const figures = {
@@ -18,7 +22,11 @@ const figures = {
   enqueueMany: { measure: enqueueMany, unit: 'jobs/s', what: 'enqueueMany, 10 000 a call' },
   enqueue1000: { measure: enqueue1000, unit: 'jobs/s', what: '1 000 calls of enqueue at once' },
   latencyP50Ms: { measure: latencyP50Ms, unit: 'ms', what: 'idle enqueue to handler start, p50' },
-  claimRatio1M: { measure: claimRatio1M, unit: '×', what: 'claim cost at 1 M + 1 M + 1 M over that at 10 000' },
+  claimRatio1M: {
+    measure: claimRatio1M,
+    unit: '×',
+    what: 'claim cost at 1 M + 1 M + 1 M over that at 10 000',
+  },
 };
 const only = args.only?.split(',');
 
@@ -37,7 +45,9 @@ try {
     const value = median(runs.slice(1));
     result[name] = Number(value.toFixed(value < 100 ? 2 : 0));
     const spread = runs.slice(1).map((run) => run.toFixed(run < 100 ? 2 : 0));
-    console.log(`${name.padEnd(14)} ${String(result[name]).padStart(9)} ${unit.padEnd(7)} ${what}  [${spread.join(', ')}]`);
+    console.log(
+      `${name.padEnd(14)} ${String(result[name]).padStart(9)} ${unit.padEnd(7)} ${what}  [${spread.join(', ')}]`,
+    );
   }
   if (args.pinned) {
     const { pinned } = await import('./pinned.mjs');
@@ -47,5 +57,7 @@ try {
 } finally {
   await server.stop();
 }
-console.log(`\nNode ${process.version}, PostgreSQL ${version}, ${cpus().length} cores shared by client and server, fsync on.`);
+console.log(
+  `\nNode ${process.version}, PostgreSQL ${version}, ${cpus().length} cores shared by client and server, fsync on.`,
+);
 if (args.json) await writeFile(args.json, `${JSON.stringify(result, null, 2)}\n`);

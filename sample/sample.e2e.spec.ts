@@ -3,7 +3,6 @@ import {
   chmodSync,
   cpSync,
   existsSync,
-  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -11,47 +10,19 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import ts from 'typescript';
+import { compileFolder } from '../test/support/compile.js';
 
 const ROOT = join(import.meta.dirname, '..');
 /** A copy of library and sample as users run them: compiled, the library found as a package. `dist` is left to the build. */
 const STAGE = join(ROOT, '.ratchet', 'sample-e2e');
 
-function compile(from: string, to: string): void {
-  for (const file of readdirSync(from, { recursive: true, encoding: 'utf8' })) {
-    if (
-      /(^|[/\\])(dist|output|node_modules)[/\\]/.test(file) ||
-      !/\.m?[jt]s$/.test(file) ||
-      file.endsWith('.spec.ts')
-    )
-      continue;
-    const target = join(to, file.replace(/\.ts$/, '.js'));
-    mkdirSync(dirname(target), { recursive: true });
-    if (!file.endsWith('.ts')) cpSync(join(from, file), target);
-    else
-      writeFileSync(
-        target,
-        ts.transpileModule(readFileSync(join(from, file), 'utf8'), {
-          fileName: file,
-          compilerOptions: {
-            target: ts.ScriptTarget.ES2022,
-            module: ts.ModuleKind.ESNext,
-            verbatimModuleSyntax: true,
-            experimentalDecorators: true,
-            emitDecoratorMetadata: true,
-          },
-        }).outputText,
-      );
-  }
-}
-
 function stage(): void {
   rmSync(STAGE, { recursive: true, force: true });
-  compile(join(ROOT, 'sample'), join(STAGE, 'sample', 'dist'));
-  compile(join(ROOT, 'lib'), join(STAGE, 'node_modules', 'nestjs-ratchet', 'dist'));
+  compileFolder(join(ROOT, 'sample'), join(STAGE, 'sample', 'dist'));
+  compileFolder(join(ROOT, 'lib'), join(STAGE, 'node_modules', 'nestjs-ratchet', 'dist'));
   cpSync(join(ROOT, 'package.json'), join(STAGE, 'node_modules', 'nestjs-ratchet', 'package.json'));
   writeFileSync(join(STAGE, 'package.json'), '{ "name": "shop", "type": "module" }');
 }

@@ -4,7 +4,7 @@ import { type TestDatabase } from '../support/database.js';
 export async function createSideTables(database: TestDatabase): Promise<void> {
   await database.query(`
     create table side (job uuid, seq bigint, pid int, began timestamptz, ended timestamptz);
-    create table side_go (job uuid primary key)`);
+    create table side_go (job uuid, pid int)`);
 }
 
 export interface Verdict {

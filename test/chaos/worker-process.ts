@@ -1,6 +1,19 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { compileFolder, type Mutation } from '../support/compile.js';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+/** Compiles the library for the workers, as it is or broken on purpose. Returns what to hand to {@link WorkerProcess}. */
+export function compileLibrary(name: string, mutations: readonly Mutation[] = []): string {
+  const folder = join(ROOT, '.ratchet', 'chaos', name);
+  rmSync(folder, { recursive: true, force: true });
+  compileFolder(join(ROOT, 'lib'), folder, mutations);
+  return pathToFileURL(join(folder, 'index.js')).href;
+}
 
 export interface WorkerEvent {
   readonly event: 'ready' | 'begin' | 'poison' | 'abort' | 'exit' | 'unhandledRejection';
@@ -19,10 +32,16 @@ export class WorkerProcess {
   readonly #child: ChildProcess;
   readonly #waiting = new Set<() => void>();
 
-  constructor(url: string, nodeId: string, options: Record<string, unknown> = {}) {
+  constructor(library: string, url: string, nodeId: string, options: Record<string, unknown> = {}) {
     this.#child = spawn(
       process.execPath,
-      [fileURLToPath(new URL('./worker.mjs', import.meta.url)), url, nodeId, JSON.stringify(options)],
+      [
+        fileURLToPath(new URL('./worker.mjs', import.meta.url)),
+        url,
+        nodeId,
+        JSON.stringify(options),
+        library,
+      ],
       { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, NODE_OPTIONS: '' } },
     );
     const hear = (line: string): void => {

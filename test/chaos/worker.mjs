@@ -1,28 +1,37 @@
 /**
- * A worker process of the chaos tests (run from the build, `dist/`). Every execution writes its begin and end to `side`, a table
+ * A worker process of the chaos tests. Every execution writes its begin and end to `side`, a table
  * outside the product, on a connection of its own: that is what the checker believes, not our own records.
  *
- * argv: database URL, node id, JSON of module options. Prints a line per event for the parent.
+ * argv: database URL, node id, JSON of module options, URL of the compiled library. Prints a line per event for the parent.
  */
 import 'reflect-metadata';
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import pg from 'pg';
-import { defineJob, Job, RatchetModule } from '../../dist/index.js';
 
-const [url, nodeId, options = '{}'] = process.argv.slice(2);
+const [url, nodeId, options, library] = process.argv.slice(2);
+const { defineJob, Job, RatchetModule } = await import(library);
 const side = new pg.Pool({ connectionString: url, max: 4, application_name: 'ratchet-test' });
 side.on('error', () => {});
-const say = (event, detail = {}) => process.stdout.write(`${JSON.stringify({ event, pid: process.pid, ...detail })}\n`);
+const say = (event, detail = {}) =>
+  process.stdout.write(`${JSON.stringify({ event, pid: process.pid, ...detail })}\n`);
 
 const begin = (ctx) =>
-  side.query('insert into side (job, seq, pid, began) values ($1, $2, $3, clock_timestamp())', [ctx.jobId, ctx.claimSeq, process.pid]);
+  side.query('insert into side (job, seq, pid, began) values ($1, $2, $3, clock_timestamp())', [
+    ctx.jobId,
+    ctx.claimSeq,
+    process.pid,
+  ]);
 const end = (ctx) =>
-  side.query('update side set ended = clock_timestamp() where job = $1 and seq = $2 and pid = $3', [ctx.jobId, ctx.claimSeq, process.pid]);
+  side.query('update side set ended = clock_timestamp() where job = $1 and seq = $2 and pid = $3', [
+    ctx.jobId,
+    ctx.claimSeq,
+    process.pid,
+  ]);
 
-export const Work = defineJob('chaos.work', { maxRetries: 5, backoff: { type: 'fixed', delay: 5, jitter: 0 } });
-export const Poison = defineJob('chaos.poison');
-export const Hold = defineJob('chaos.hold');
+const Work = defineJob('chaos.work', { maxRetries: 5, backoff: { type: 'fixed', delay: 5, jitter: 0 } });
+const Poison = defineJob('chaos.poison');
+const Hold = defineJob('chaos.hold');
 
 class Handlers {
   async work({ ms, failures }, ctx) {
@@ -46,9 +55,14 @@ class Handlers {
   async hold(_payload, ctx) {
     await begin(ctx);
     say('begin', { job: ctx.jobId, seq: ctx.claimSeq });
-    ctx.signal.addEventListener('abort', () => say('abort', { job: ctx.jobId, reason: String(ctx.signal.reason?.reason) }));
+    ctx.signal.addEventListener('abort', () =>
+      say('abort', { job: ctx.jobId, reason: String(ctx.signal.reason?.reason) }),
+    );
     for (;;) {
-      const { rows } = await side.query('select 1 from side_go where job = $1', [ctx.jobId]);
+      const { rows } = await side.query('select 1 from side_go where job = $1 and coalesce(pid, $2) = $2', [
+        ctx.jobId,
+        process.pid,
+      ]);
       if (rows.length > 0) break;
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
@@ -56,11 +70,18 @@ class Handlers {
     return { pid: process.pid };
   }
 }
-for (const [definition, method] of [[Work, 'work'], [Poison, 'poison'], [Hold, 'hold']]) {
+for (const [definition, method] of [
+  [Work, 'work'],
+  [Poison, 'poison'],
+  [Hold, 'hold'],
+]) {
   Job(definition)(Handlers.prototype, method, Object.getOwnPropertyDescriptor(Handlers.prototype, method));
 }
 class App {}
-Module({ imports: [RatchetModule.forRoot({ connection: url, nodeId, ...JSON.parse(options) })], providers: [Handlers] })(App);
+Module({
+  imports: [RatchetModule.forRoot({ connection: url, nodeId, ...JSON.parse(options) })],
+  providers: [Handlers],
+})(App);
 
 process.on('unhandledRejection', (reason) => say('unhandledRejection', { reason: String(reason) }));
 const app = await NestFactory.createApplicationContext(App, { logger: ['error', 'warn'] });

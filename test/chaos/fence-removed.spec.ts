@@ -1,0 +1,28 @@
+import { expect, it } from '@jest/globals';
+import { begun, ChaosFixture } from './chaos-fixture.js';
+
+/**
+ * The negative control of the fence: the same scenario as in one-node.spec.ts, with a library whose settle does not compare
+ * `claim_seq` (nor the bucket, its second fence). The frozen process then ends a job that its heir is still running. If this
+ * spec fails, the scenario proves nothing any more.
+ */
+const chaos = new ChaosFixture('fence-removed', [
+  {
+    file: 'exchange.ts',
+    from: /where j\.claim_seq = s\.seq and j\.status is not distinct from 1 and j\.bucket is not distinct from \$2::uuid/g,
+    to: 'where j.status is not distinct from 1',
+  },
+]);
+
+it('without the fence a late finisher ends the job of its heir', async () => {
+  const { id } = await chaos.scheduler.enqueueNamed('chaos.hold', {});
+  const frozen = chaos.start();
+  await frozen.until(begun(id));
+  frozen.kill('SIGSTOP');
+  const heir = chaos.start();
+  await heir.until(begun(id));
+  frozen.kill('SIGCONT');
+  await chaos.go(id, frozen.pid);
+  await chaos.ended([id]);
+  expect(await chaos.scheduler.get(id)).toMatchObject({ status: 'succeeded', result: { pid: frozen.pid } });
+}, 60_000);
