@@ -244,6 +244,15 @@ describe('start and shutdown', () => {
     expect(await fixture.database.query('select 1 from ratchet.bucket')).toHaveLength(0);
   });
 
+  it('a fault at start that no waiting mends fails the boot, and can still be closed', async () => {
+    const one = await fixture.node({ handlers: { work: () => {} } });
+    void one.faults.fail('rescueOwn', { kind: 'fatal', when: 'before' });
+    await expect(one.runtime.start()).rejects.toMatchObject({ code: 'STORE_FAULT', kind: 'fatal' });
+    await one.runtime.close();
+    expect(one.runtime.state).toBe('closed');
+    expect(await fixture.database.query('select 1 from ratchet.node')).toHaveLength(0);
+  });
+
   it('worker: false registers nothing and runs nothing', async () => {
     const one = await fixture.node({ settings: { worker: false }, handlers: { work: () => {} } });
     await one.runtime.start();
