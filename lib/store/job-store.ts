@@ -188,7 +188,7 @@ export interface ProbeRequest {
 export interface ProbeAnswer {
   /** The oldest runnable pending row per asked stream, at or before `upTo`. */
   readonly oldest: Partial<Record<PriorityRank, StreamPlace>>;
-  /** How long the database took (measured by the caller's monotonic clock around the statement). */
+  /** How long the database took, by its own clock: without the network and without our queue. */
   readonly tookMs: number;
 }
 

@@ -151,9 +151,7 @@ export class PostgresJobStore extends JobStore {
   }
 
   override async probe(request: ProbeRequest): Promise<ProbeAnswer> {
-    const statement = this.session.statement(probe);
-    const { rows, tookMs } = await this.session.engine.service.measured(statement, probeParameters(request));
-    return { oldest: decodeProbe(rows), tookMs };
+    return decodeProbe(await this.session.service(probe, probeParameters(request)));
   }
 
   override async foreign(request: ForeignRequest): Promise<readonly ForeignStream[]> {

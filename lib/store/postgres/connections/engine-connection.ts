@@ -48,24 +48,11 @@ export class EngineConnection {
   }
 
   /** @throws StoreError with its kind; `unavailable` when no connection could be made, so nothing was sent. */
-  async query(statement: Statement, parameters: readonly unknown[] = []): Promise<Row[]> {
-    return (await this.measured(statement, parameters)).rows;
-  }
-
-  /** The same, with the time from sending to the reply: without waiting for its turn here. */
-  async measured(
-    statement: Statement,
-    parameters: readonly unknown[] = [],
-  ): Promise<{ readonly rows: Row[]; readonly tookMs: number }> {
-    let startedAt = 0;
+  query(statement: Statement, parameters: readonly unknown[] = []): Promise<Row[]> {
     this.#waiting += 1;
-    const turn = this.#tail.then(() => {
-      startedAt = performance.now();
-      return this.#run(statement, parameters);
-    });
+    const turn = this.#tail.then(() => this.#run(statement, parameters));
     this.#tail = turn.catch(() => undefined).finally(() => (this.#waiting -= 1));
-    const rows = await turn;
-    return { rows, tookMs: performance.now() - startedAt };
+    return turn;
   }
 
   /** Refuses new statements, waits a moment for the running one, then closes. Idempotent and bounded. */

@@ -28,6 +28,8 @@ export class KeyedGroup {
   readonly #claimedKeys: NewJob[] = [];
   readonly #entered: string[] = [];
   readonly #replaceable: NewJob[] = [];
+  /** Later jobs of one idempotency key, each with the first of this call. */
+  readonly #repeats: (readonly [job: NewJob, first: NewJob])[] = [];
 
   constructor(
     private readonly inserter: JobInserter,
@@ -50,11 +52,10 @@ export class KeyedGroup {
   /** First in call order wins an idempotency key; repeats get its job's id. */
   async #claimKeys(): Promise<void> {
     const first = new Map<string, NewJob>();
-    const repeats: [NewJob, NewJob][] = [];
     for (const job of this.jobs) {
       if (!job.idempotencyKey) continue;
       const winner = first.get(job.idempotencyKey.key);
-      if (winner) repeats.push([job, winner]);
+      if (winner) this.#repeats.push([job, winner]);
       else first.set(job.idempotencyKey.key, job);
     }
     let open = [...first.values()];
@@ -62,12 +63,14 @@ export class KeyedGroup {
       open = await this.#tryKeys(open);
     }
     for (const job of open) this.#results.set(job.id, { outcome: 'held', running: false });
-    for (const [job, winner] of repeats) {
-      const result = this.#results.get(winner.id);
-      this.#results.set(job.id, {
-        outcome: 'existing',
-        id: result?.outcome === 'existing' ? result.id : winner.id,
-      });
+    this.#answerRepeats();
+  }
+
+  /** Asked again at the end: the first may turn out to exist under its business key. */
+  #answerRepeats(): void {
+    for (const [job, { id }] of this.#repeats) {
+      const first = this.#results.get(id);
+      this.#results.set(job.id, { outcome: 'existing', id: first?.outcome === 'existing' ? first.id : id });
     }
   }
 
@@ -177,6 +180,7 @@ export class KeyedGroup {
     const rest = this.jobs.filter((job) => job.businessKey === undefined && !this.#results.has(job.id));
     if (rest.length > 0) await this.inserter.sendPlain(rest, this.transaction, false);
     await this.#pointKeys();
+    this.#answerRepeats();
   }
 
   /** A key whose job turned out to exist under its business key: a repeat must get that one's id. */
