@@ -4,6 +4,8 @@ import {
   type OnApplicationShutdown,
   type OnModuleDestroy,
 } from '@nestjs/common';
+import { showValue } from '../errors/show-value.js';
+import { type Duration, durationMs } from '../jobs/duration.js';
 import { type DrainStep } from '../observability/engine-events.js';
 import { type EngineParts } from './engine-parts.js';
 import { watchRejections } from './execution-rejections.js';
@@ -15,8 +17,8 @@ import { within } from './within.js';
 export type RuntimeState = 'idle' | 'starting' | 'running' | 'draining' | 'drained' | 'closed';
 
 export interface DrainOptions {
-  /** How long running jobs may take to finish, in milliseconds. @defaultValue the module option `drainTimeout` */
-  readonly timeout?: number;
+  /** How long running jobs may take to finish. @defaultValue the module option `drainTimeout` */
+  readonly timeout?: Duration;
 }
 
 /** What follows the timeout is bounded too: about five seconds in all, also while the database is away. */
@@ -107,7 +109,7 @@ export class RatchetRuntime implements OnApplicationBootstrap, OnModuleDestroy, 
    */
   drain(options: DrainOptions = {}): Promise<void> {
     this.beginDrain();
-    this.#draining ??= this.#drain(options.timeout ?? this.#parts.settings.drainTimeoutMs);
+    this.#draining ??= this.#drain(this.#timeoutMs(options.timeout));
     return this.#draining;
   }
 
@@ -115,6 +117,19 @@ export class RatchetRuntime implements OnApplicationBootstrap, OnModuleDestroy, 
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
+  }
+
+  /** A drain must not fail for a misspelt timeout: it is told, and the default counts. */
+  #timeoutMs(timeout: Duration | undefined): number {
+    const { drainTimeoutMs } = this.#parts.settings;
+    if (timeout === undefined) return drainTimeoutMs;
+    const ms = durationMs(timeout);
+    if (ms === undefined) {
+      this.#logger.error(
+        `drain: timeout ${showValue(timeout)} is no duration (milliseconds or '30s'); ${drainTimeoutMs} ms count`,
+      );
+    }
+    return ms ?? drainTimeoutMs;
   }
 
   async #start(): Promise<void> {

@@ -64,7 +64,7 @@ describe('claiming', () => {
     expect(claimed[0]!.payload).toEqual({ big: true });
   });
 
-  it('takes priority + floor(overdue / boost), then time, exactly (the seed order), for any backlog', async () => {
+  it('takes priority + floor(overdue / boost), then time, exactly, for any backlog', async () => {
     const boost = 900;
     const row = fc.record({
       priority: fc.integer({ min: 0, max: 4 }),

@@ -15,7 +15,7 @@ import {
  *   claim. A CTE that nothing refers to would never run and lock nothing.
  * - `standing` is a plain read of the statement's snapshot, `locked` takes those rows with SKIP LOCKED. Standing but not
  *   locked: somebody holds the row, send it again. Not standing: the claim is gone, the outcome is discarded.
- * - `slices` are the ordered ranges (priority, k-th boost interval of age) whose order *is* the seed's
+ * - `slices` are the ordered ranges (priority, k-th boost interval of age) whose order *is*
  *   `priority + floor(overdue / boost)`, then time. Each is pulled lazily, so a claim never comes back short while another
  *   stream has work, and future jobs lie behind every range.
  * - A slice reads at most `want + READ_AHEAD + readPast` index entries. They are read without a lock and filtered by handler; only
