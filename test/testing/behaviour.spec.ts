@@ -358,6 +358,19 @@ const behaviours: readonly Behaviour[] = [
     },
   },
   {
+    name: 'a repeat within one call finds the job that the first of them turned out to be',
+    async shows({ scheduler }) {
+      const holder = await scheduler.enqueue(Greet, { name: 'holder' }, { businessKey: 'b' });
+      const both = { idempotencyKey: 'i', businessKey: 'b', onConflict: 'return' } as const;
+      const handles = await scheduler.enqueueMany(Greet, [
+        { payload: { name: 'one' }, options: both },
+        { payload: { name: 'two' }, options: { idempotencyKey: 'i' } },
+      ]);
+      handles.push(await scheduler.enqueue(Greet, { name: 'three' }, { idempotencyKey: 'i' }));
+      expect(handles).toEqual(Array(3).fill({ id: holder.id, created: false }));
+    },
+  },
+  {
     name: 'cancel: pending at once, running by its signal, ended never',
     async shows({ tester, scheduler }) {
       const waiting = await scheduler.enqueue(Greet, { name: 'Ana' });
