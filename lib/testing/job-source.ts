@@ -1,10 +1,11 @@
 import {
+  type ClaimedJob,
   type HandlerFilter,
   type JobView,
   type LateOutcome,
   type ProgressReport,
+  type Settlement,
 } from '../store/job-store.js';
-import { type ClaimedJob, type Settlement } from '../store/job-store.js';
 
 export interface ClaimRequest {
   /** Looked at in this order: the first with a job that is due yields it. */
