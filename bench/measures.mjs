@@ -109,6 +109,5 @@ export async function claimRatio1M(url) {
     );
   });
   await fill(url, 1_000_000);
-  await withClient(url, (client) => client.query('checkpoint'));
   return (await medianTurnMs(url, { turns: 300, want: 24 })) / small;
 }

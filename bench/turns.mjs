@@ -62,13 +62,14 @@ export async function medianTurnMs(url, { turns, want }) {
   return times.sort((a, b) => a - b)[Math.floor(times.length / 2)];
 }
 
-/** Pending jobs of the last two hours in all five streams. */
+/** Pending jobs that arrived evenly over the last two hours, in all five streams, ids in call order as the library makes them. */
 export async function fill(url, jobs) {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   await client.query(
     `insert into ratchet.job (id, name, version, lane, priority, scheduled_at, created_at, payload)
-     select gen_random_uuid(), 'bench.noop', 1, 'default', g % 5, now() - random() * interval '2 hours', now(), '{"n": 1}'
+     select (lpad(to_hex(g), 12, '0') || substr(md5(random()::text), 1, 20))::uuid, 'bench.noop', 1, 'default', g % 5,
+            now() - interval '2 hours' * (1 - g / $1::float8), now(), '{"n": 1}'
        from generate_series(1, $1::int) g`,
     [jobs],
   );

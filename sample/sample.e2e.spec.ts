@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { compileFolder } from '../test/support/compile.js';
+import { compileFolder } from '../test/support/compile.mjs';
 
 const ROOT = join(import.meta.dirname, '..');
 /** A copy of library and sample as users run them: compiled, the library found as a package. `dist` is left to the build. */

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach } from '@jest/globals';
 import { Module, type INestApplicationContext } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { JobScheduler, RatchetModule } from 'nestjs-ratchet';
-import { type Mutation } from '../support/compile.js';
+import { type Mutation } from '../support/compile.mjs';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createSideTables } from './history-checker.js';
 import { compileLibrary, WorkerProcess, type WorkerEvent } from './worker-process.js';

@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { compileFolder, type Mutation } from '../support/compile.js';
+import { compileFolder, type Mutation } from '../support/compile.mjs';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 

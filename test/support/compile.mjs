@@ -2,20 +2,13 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'nod
 import { dirname, join } from 'node:path';
 import ts from 'typescript';
 
-/** A change to one compiled file, for negative controls: what breaks when this line is not there? */
-export interface Mutation {
-  /** The file's path ends so. */
-  readonly file: string;
-  readonly from: string | RegExp;
-  readonly to: string;
-}
-
 /**
- * Transpiles a folder for child processes, which know no jest. A copy of its own is written, so that `dist` is left to the
- * build. Throws when a mutation changes nothing: a control that controls nothing must not pass.
+ * Transpiles a folder for processes that know no jest. A copy of its own is written, so that `dist` is left to the build.
+ * Mutations break it on purpose, for negative controls; one that changes nothing throws, since a control that controls
+ * nothing must not pass.
  */
-export function compileFolder(from: string, to: string, mutations: readonly Mutation[] = []): void {
-  const made = new Set<Mutation>();
+export function compileFolder(from, to, mutations = []) {
+  const made = new Set();
   for (const file of readdirSync(from, { recursive: true, encoding: 'utf8' })) {
     const skipped =
       /(^|[/\\])(dist|output|node_modules)[/\\]/.test(file) ||
@@ -38,7 +31,7 @@ export function compileFolder(from: string, to: string, mutations: readonly Muta
         emitDecoratorMetadata: true,
       },
     }).outputText;
-    for (const mutation of mutations.filter((m) => file.endsWith(m.file))) {
+    for (const mutation of mutations.filter((each) => file.endsWith(each.file))) {
       const mutated = text.replaceAll(mutation.from, mutation.to);
       if (mutated !== text) made.add(mutation);
       text = mutated;
