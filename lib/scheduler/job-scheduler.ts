@@ -11,6 +11,7 @@ import {
   type JobHandle,
 } from '../jobs/enqueue-options.js';
 import { type JobDefinition } from '../jobs/job-definition.js';
+import { isUuid } from '../jobs/job-id.js';
 import { type ExecutionView, type JobStore } from '../store/job-store.js';
 import { handleOf } from './job-handle.js';
 import { type JobInfo, jobInfo } from './job-info.js';
@@ -28,8 +29,6 @@ export interface JobSchedulerParts {
   readonly store: Pick<JobStore, 'get' | 'executions' | 'cancel' | 'redrive'>;
   readonly messages: Pick<ClusterMessages, 'newWork' | 'signal'>;
 }
-
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 /**
  * Inject it to enqueue jobs, to ask what became of them, to cancel and to redrive.
@@ -197,8 +196,4 @@ export class JobScheduler {
     const job = await this.#parts.maker.make(id, definition, payload, options);
     return handleOf(job, await this.#parts.intake.submit(job, options?.transaction));
   }
-}
-
-function isUuid(id: unknown): id is string {
-  return typeof id === 'string' && UUID.test(id);
 }

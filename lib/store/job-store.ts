@@ -372,8 +372,6 @@ export abstract class JobStore {
   abstract recordLate(late: LateOutcome): Promise<boolean>;
   /** Deletes and returns what was left for this node. */
   abstract takeNotices(node: NodeRef): Promise<readonly Notice[]>;
-  /** True while `(id, claimSeq)` is a running claim. No lock. */
-  abstract holds(id: string, claimSeq: string): Promise<boolean>;
 
   abstract get(id: string): Promise<JobView | undefined>;
   abstract executions(id: string): Promise<readonly ExecutionView[]>;

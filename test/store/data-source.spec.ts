@@ -71,7 +71,6 @@ describe.each(versions)('on a DataSource of TypeORM %s', (_, Source) => {
       expect(await store.get(job.id)).toMatchObject({ status: 'failed', executions: 1, priority: 2 });
       expect(await store.redrive(job.id)).toMatchObject({ outcome: 'redriven', priority: 2 });
       expect(await store.cancel(job.id)).toMatchObject({ outcome: 'canceled' });
-      expect(await store.holds(job.id, '1')).toBe(false);
       expect(await store.executions(job.id)).toMatchObject([{ outcome: 'failed', number: 1 }]);
     } finally {
       for (const [oid, parser] of before) pg.types.setTypeParser(oid, parser);

@@ -1,7 +1,8 @@
+import { isUuid } from '../../jobs/job-id.js';
 import { type JobStatus } from '../../jobs/job-status.js';
 import { type PriorityRank } from '../../jobs/priority.js';
 import { type Canceled, type Redriven, type StoreTransaction } from '../job-store.js';
-import { isUuid, notEndedBefore } from './job-id.js';
+import { findById } from './find-by-id.js';
 import { type PostgresSession } from './postgres-session.js';
 import { cancelInside, cancelOutside } from './statements/cancel.js';
 import { selectHolders } from './statements/keys.js';
@@ -52,6 +53,11 @@ async function statusOf(
   id: string,
   transaction?: StoreTransaction,
 ): Promise<JobStatus | undefined> {
-  const [row] = await session.app(selectStatus, [id, notEndedBefore(id, session.offsetMs)], transaction);
+  const [row] = await findById(
+    id,
+    session.offsetMs,
+    (bound) => session.app(selectStatus, [id, bound], transaction),
+    ({ length }) => length > 0,
+  );
   return row?.['status'] as JobStatus | undefined;
 }

@@ -1,5 +1,6 @@
 import { uuidv7 } from 'uuidv7';
 import { NodeDeposedError, TravelRefusedError } from '../../errors/store-errors.js';
+import { isUuid } from '../../jobs/job-id.js';
 import {
   type BucketRef,
   type BucketStatus,
@@ -30,7 +31,7 @@ import {
 import { faultKindOf } from '../store-fault.js';
 import { JobInserter } from './insert/job-inserter.js';
 import { cancel, redrive } from './job-control.js';
-import { isUuid, notEndedBefore } from './job-id.js';
+import { findById } from './find-by-id.js';
 import { type MigrationMode, Migrator } from './migrations/migrator.js';
 import { type MakeStatement, PostgresSession, type PostgresSessionOptions } from './postgres-session.js';
 import { reconcile } from './reconciler.js';
@@ -38,7 +39,7 @@ import { rescueOwn } from './rescue.js';
 import { Retention } from './retention.js';
 import { StartUp, type StartUpOptions } from './start-up.js';
 import { deleteBucket, openBucket, setBucketStatus } from './statements/buckets.js';
-import { recordLate, selectHolds } from './statements/claims.js';
+import { recordLate } from './statements/late-outcome.js';
 import { decodeExchange, exchangeParameters, exchangeStatement } from './statements/exchange.js';
 import { decodeForeign, foreign, foreignParameters } from './statements/foreign.js';
 import { databaseIdentity } from './statements/database-identity.js';
@@ -170,9 +171,14 @@ export class PostgresJobStore extends JobStore {
 
   override async recordLate(late: LateOutcome): Promise<boolean> {
     const { jobId, claimSeq, outcome, error } = late;
-    const bound = notEndedBefore(jobId, this.session.offsetMs);
-    const parameters = [this.session.offsetMs, jobId, claimSeq, outcome, error ?? null, bound];
-    return (await this.session.service(recordLate, parameters)).length > 0;
+    const { offsetMs } = this.session;
+    const rows = await findById(
+      jobId,
+      offsetMs,
+      (bound) => this.session.service(recordLate, [offsetMs, jobId, claimSeq, outcome, error ?? null, bound]),
+      ({ length }) => length > 0,
+    );
+    return rows.length > 0;
   }
 
   override async takeNotices(node: NodeRef): Promise<readonly Notice[]> {
@@ -184,20 +190,26 @@ export class PostgresJobStore extends JobStore {
     }));
   }
 
-  override async holds(id: string, claimSeq: string): Promise<boolean> {
-    return (await this.session.app(selectHolds, [id, claimSeq])).length > 0;
-  }
-
   override async get(id: string): Promise<JobView | undefined> {
     if (!isUuid(id)) return undefined;
-    const [row] = await this.session.app(selectJob, [id, notEndedBefore(id, this.session.offsetMs)]);
+    const [row] = await findById(
+      id,
+      this.session.offsetMs,
+      (bound) => this.session.app(selectJob, [id, bound]),
+      ({ length }) => length > 0,
+    );
     return row && decodeJob(row);
   }
 
   override async executions(id: string): Promise<readonly ExecutionView[]> {
     if (!isUuid(id)) return [];
-    const rows = await this.session.app(selectExecutions, [id, notEndedBefore(id, this.session.offsetMs)]);
-    return rows.map(decodeExecution);
+    return findById(
+      id,
+      this.session.offsetMs,
+      async (bound) => (await this.session.app(selectExecutions, [id, bound])).map(decodeExecution),
+      // What the bound hides are the oldest ones.
+      ([first]) => first?.number === 1,
+    );
   }
 
   override cancel(id: string, transaction?: StoreTransaction): Promise<Canceled> {

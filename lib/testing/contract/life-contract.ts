@@ -1,3 +1,4 @@
+import { uuidv7 } from 'uuidv7';
 import { type ContractBench } from './job-store-subject.js';
 
 const DAY_MS = 86_400_000;
@@ -72,6 +73,35 @@ export function describeLife(bench: ContractBench): void {
     bench
       .expect((await bench.store.executions(first.id)).map(({ outcome }) => outcome))
       .toEqual(['snoozed', 'released', 'running']);
+  });
+
+  it('finds a job whose id was made by a clock that is days ahead', async () => {
+    const node = await bench.node();
+    const ahead = (): string => {
+      const ms = (Date.now() + 3 * DAY_MS).toString(16).padStart(12, '0');
+      return `${ms.slice(0, 8)}-${ms.slice(8)}${uuidv7().slice(13)}`;
+    };
+    const id = ahead();
+    const first = await node.claimOne({ id });
+    await node.settle(first, { outcome: 'retried', error: 'e', delayMs: 0 });
+    const [second] = await node.claim();
+    if (!second) throw new Error('the retry is due');
+    await node.settle(second, { outcome: 'succeeded' });
+    bench.expect(await bench.store.get(id)).toMatchObject({ status: 'succeeded' });
+    bench
+      .expect(await bench.store.executions(id))
+      .toMatchObject([{ outcome: 'retried' }, { outcome: 'succeeded' }]);
+    bench.expect(await bench.store.cancel(id)).toEqual({ outcome: 'ended', status: 'succeeded' });
+    bench.expect(await bench.store.redrive(id)).toEqual({ outcome: 'not_failed', status: 'succeeded' });
+    const failed = await node.claimOne({ id: ahead() });
+    await node.settle(failed, { outcome: 'failed', error: 'e' });
+    bench.expect(await bench.store.get(failed.id)).toMatchObject({ status: 'failed' });
+    bench.expect((await bench.store.redrive(failed.id)).outcome).toBe('redriven');
+    const [again] = await node.claim();
+    if (!again) throw new Error('the redriven job is due');
+    await bench.store.cancel(again.id);
+    const late = { jobId: again.id, claimSeq: again.claimSeq, outcome: 'succeeded' as const };
+    bench.expect(await bench.store.recordLate(late)).toBe(true);
   });
 
   it('keeps a failed job in the dead letter and drives it again', async () => {

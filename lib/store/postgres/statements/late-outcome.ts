@@ -1,12 +1,6 @@
 import { type MakeStatement } from '../postgres-session.js';
 import { storeClock } from './clock.js';
 
-/** `$1` id, `$2` claim: is that claim running? */
-export const selectHolds: MakeStatement = (schema) => ({
-  name: 'ratchet-holds',
-  text: `select from ${schema}.job where id = $1::uuid and claim_seq = $2::bigint and status = 1`,
-});
-
 /** `$1` offset, job, claim, outcome, error, bound: the last word of a late worker, once, on its own closed execution. */
 export const recordLate: MakeStatement = (schema) => ({
   text: `
