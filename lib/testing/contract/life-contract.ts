@@ -75,10 +75,10 @@ export function describeLife(bench: ContractBench): void {
       .toEqual(['snoozed', 'released', 'running']);
   });
 
-  it('finds a job whose id was made by a clock that is days ahead', async () => {
+  it('finds a job whose id was made by a clock that is far ahead', async () => {
     const node = await bench.node();
     const ahead = (): string => {
-      const ms = (Date.now() + 3 * DAY_MS).toString(16).padStart(12, '0');
+      const ms = (Date.now() + 1.5 * DAY_MS).toString(16).padStart(12, '0');
       return `${ms.slice(0, 8)}-${ms.slice(8)}${uuidv7().slice(13)}`;
     };
     const id = ahead();
