@@ -368,7 +368,10 @@ export abstract class JobStore {
   abstract probe(request: ProbeRequest): Promise<ProbeAnswer>;
   abstract foreign(request: ForeignRequest): Promise<readonly ForeignStream[]>;
   abstract reconcile(request: ReconcileRequest): Promise<ReconcileAnswer>;
-  /** Fills `late_*` of the closed execution row `(jobId, claimSeq)`, once. True when a row took it. */
+  /**
+   * Adds to the closed execution `(jobId, claimSeq)` what its worker had to say after it was closed without it (crashed,
+   * released, canceled, or timed out), once, and changes nothing else. True when it was taken.
+   */
   abstract recordLate(late: LateOutcome): Promise<boolean>;
   /** Deletes and returns what was left for this node. */
   abstract takeNotices(node: NodeRef): Promise<readonly Notice[]>;

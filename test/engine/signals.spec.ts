@@ -46,6 +46,26 @@ describe('signals to running executions', () => {
     },
   );
 
+  it.each([
+    ['is tried again', 1, 'retried'],
+    ['failed for good', 0, 'failed'],
+  ])(
+    'what a body says after its timeout is kept beside the execution that %s',
+    async (_what, maxRetries, outcome) => {
+      const hold = deferred();
+      const policy = { timeout: 20, maxRetries, backoff: { type: 'fixed', delay: '1h' } };
+      const one = await fixture.node({ handlers: { work: { policy, run: () => hold.promise } } });
+      await one.runtime.start();
+      const settled = one.events.next('settled');
+      const [id] = await one.enqueue({});
+      expect(await settled).toMatchObject({ outcome });
+      const late = one.events.next('late');
+      hold.resolve();
+      expect(await late).toMatchObject({ outcome: 'succeeded', recorded: true });
+      expect(await one.store.executions(id!)).toMatchObject([{ outcome, lateOutcome: 'succeeded' }]);
+    },
+  );
+
   it('a cancel of another claim of the job is not heard', async () => {
     const hold = deferred();
     let aborted = false;

@@ -87,6 +87,29 @@ export function describeOwnership(bench: ContractBench): void {
       ]);
   });
 
+  it('keeps what a body had to say that went on after its timeout, retried or failed for good', async () => {
+    const node = await bench.node();
+    const first = await node.claimOne();
+    const late = { jobId: first.id, outcome: 'succeeded' as const };
+    await node.settle(first, { outcome: 'retried', error: 'timeout', delayMs: 0 });
+    bench.expect(await bench.store.recordLate({ ...late, claimSeq: first.claimSeq })).toBe(true);
+    bench.expect(await bench.store.recordLate({ ...late, claimSeq: first.claimSeq })).toBe(false);
+    const [last] = await node.claim();
+    if (!last) throw new Error('the retry is due');
+    bench.expect(await bench.store.recordLate({ ...late, claimSeq: last.claimSeq })).toBe(false);
+    await node.settle(last, { outcome: 'failed', error: 'timeout' });
+    bench.expect(await bench.store.recordLate({ ...late, claimSeq: last.claimSeq })).toBe(true);
+    bench.expect(await bench.store.recordLate({ ...late, claimSeq: last.claimSeq })).toBe(false);
+    const both = [
+      { outcome: 'retried', lateOutcome: 'succeeded' },
+      { outcome: 'failed', lateOutcome: 'succeeded', error: 'timeout' },
+    ];
+    bench.expect(await bench.store.executions(first.id)).toMatchObject(both);
+    bench.expect((await bench.store.get(first.id))?.status).toBe('failed');
+    await bench.store.redrive(first.id);
+    bench.expect(await bench.store.executions(first.id)).toMatchObject(both);
+  });
+
   it('finds after a lost reply what was claimed and what was recorded', async () => {
     const node = await bench.node();
     const claims = [];

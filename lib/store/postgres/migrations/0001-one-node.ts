@@ -140,7 +140,10 @@ create table $schema$.dead_letter (
   metadata jsonb,
   parent_id uuid,
   progress jsonb,
-  error text
+  error text,
+  late_outcome text,
+  late_error text,
+  late_at timestamptz
 );
 create index dead_letter_ended on $schema$.dead_letter (ended_at);
 
@@ -218,7 +221,8 @@ create view $schema$.executions as
   select h.id, h.claim_seq, h.executions, h.node, h.outcome, h.error, h.begun_at, h.ended_at, null, null, null
     from $schema$.job_history h where h.outcome <> 'canceled'
   union all
-  select d.id, d.claim_seq, d.executions, d.node, d.outcome, d.error, d.begun_at, d.ended_at, null, null, null
+  select d.id, d.claim_seq, d.executions, d.node, d.outcome, d.error, d.begun_at, d.ended_at,
+         d.late_outcome, d.late_error, d.late_at
     from $schema$.dead_letter d where d.outcome <> 'crashed';
 
 -- Makes the day partitions (UTC) from the day before "first" (null: today) to "days" days after it, by CREATE (LIKE) and

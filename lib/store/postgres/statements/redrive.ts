@@ -23,8 +23,10 @@ revived as (
   returning id
 ),
 closed as (
-  insert into ${schema}.execution (job_id, claim_seq, number, node, outcome, error, began_at, ended_at)
-  select d.id, d.claim_seq, d.executions, d.node, d.outcome, d.error, d.begun_at, d.ended_at
+  insert into ${schema}.execution (job_id, claim_seq, number, node, outcome, error, began_at, ended_at, late_outcome,
+         late_error, late_at)
+  select d.id, d.claim_seq, d.executions, d.node, d.outcome, d.error, d.begun_at, d.ended_at, d.late_outcome,
+         d.late_error, d.late_at
     from dead d join revived r on r.id = d.id
    where d.outcome <> 'crashed'
      and to_regclass($3::text || '.execution_' || to_char(d.ended_at at time zone 'UTC', 'YYYYMMDD')) is not null
