@@ -28,6 +28,8 @@ export class Poller {
   readonly #alarm: Alarm;
   #unregister: (() => void)[] = [];
   #stopped = true;
+  /** Notices may be left in the database although nothing runs any more: of a cancel that was heard as a signal, too. */
+  #mayBeLeft = false;
 
   constructor(parts: PollerParts) {
     this.#parts = parts;
@@ -49,7 +51,9 @@ export class Poller {
         }
       }),
       messages.onSignal(({ kind, jobId, claimSeq }) => {
-        if (kind === 'cancel') this.#cancel(jobId, claimSeq);
+        if (kind !== 'cancel') return;
+        this.#mayBeLeft = true;
+        this.#cancel(jobId, claimSeq);
       }),
     ];
     this.#arm();
@@ -68,10 +72,13 @@ export class Poller {
 
   async #takeNotices(): Promise<void> {
     const { loops, store, node, faults } = this.#parts;
-    if (loops().every((loop) => loop.claims.size === 0)) return;
+    const running = loops().some((loop) => loop.claims.size > 0);
+    if (!running && !this.#mayBeLeft) return;
+    this.#mayBeLeft = running;
     try {
       for (const { jobId, claimSeq } of await store.takeNotices(node)) this.#cancel(jobId, claimSeq);
     } catch (error) {
+      this.#mayBeLeft = true;
       faults.failed('notices', error);
     }
   }

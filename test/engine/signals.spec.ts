@@ -66,6 +66,31 @@ describe('signals to running executions', () => {
     },
   );
 
+  it('leaves no notice behind: not after a cancel that was heard as a signal, nor after the drain', async () => {
+    const { run } = obedient();
+    const one = await fixture.node({ settings: { pollIntervalMs: 25 }, handlers: { work: run } });
+    await one.runtime.start();
+    const begun = one.events.next('claimed');
+    const [id] = await one.enqueue({});
+    const { claimSeq } = await begun;
+    const late = one.events.next('late');
+    await one.store.cancel(id!);
+    one.messages.signal({ kind: 'cancel', jobId: id!, claimSeq });
+    await late;
+    const notices = (): Promise<unknown[]> => fixture.database.query('select 1 from ratchet.notice');
+    while ((await notices()).length > 0);
+    const { node_id, node_epoch } = (
+      await fixture.database.query<{ node_id: string; node_epoch: string }>(
+        'select node_id, node_epoch from ratchet.bucket',
+      )
+    )[0]!;
+    await fixture.database.query(
+      `insert into ratchet.notice values ('${node_id}', ${node_epoch}, '${id!}', 99, 'canceled')`,
+    );
+    await one.runtime.drain();
+    expect(await notices()).toEqual([]);
+  });
+
   it('a cancel of another claim of the job is not heard', async () => {
     const hold = deferred();
     let aborted = false;

@@ -116,6 +116,14 @@ describe('retention of partitions', () => {
     for (const step of (report.refused[0] ?? '').split('; ')) await database.query(step);
   });
 
+  it('forgets notices that nobody has read for a day', async () => {
+    await database.query(`insert into ratchet.notice values
+      ('dead', 1, gen_random_uuid(), 1, 'canceled', now() - interval '25 hours'),
+      ('slow', 2, gen_random_uuid(), 1, 'canceled', now() - interval '1 hour')`);
+    await store.retain(AGES);
+    expect(await database.query('select node_id from ratchet.notice')).toEqual([{ node_id: 'slow' }]);
+  });
+
   it('deletes large payloads with their history, in pages', async () => {
     const ids = await database.query<{ id: string }>(`
       with h as (insert into ratchet.job_history (id, name, version, lane, priority, outcome, scheduled_at, created_at, claim_seq,

@@ -7,6 +7,7 @@ import { selectPartitions } from './statements/partitions.js';
 import {
   deleteDeadLetters,
   deleteExpiredKeys,
+  deleteOldNotices,
   deletePayloadPage,
   RETENTION_CHUNK,
   selectOldestDay,
@@ -19,6 +20,9 @@ interface Partition {
   readonly pending: boolean;
   readonly ours: boolean;
 }
+
+/** A node reads its notices every few seconds for as long as anything runs on it. */
+const NOTICE_AGE_MS = 86_400_000;
 
 const FIRST_ID = '00000000-0000-0000-0000-000000000000';
 
@@ -41,6 +45,7 @@ export class Retention {
 
   async retain(request: RetentionRequest): Promise<RetentionReport> {
     const idempotencyKeysDeleted = await this.#inBatches(deleteExpiredKeys, [this.session.offsetMs]);
+    await this.session.service(deleteOldNotices, [this.session.offsetMs, NOTICE_AGE_MS]);
     const deadLetters = await this.#deadLetters(request.deadLetterMs);
     const partitions = (await this.session.service(selectPartitions, [
       this.session.schemaName,

@@ -33,6 +33,11 @@ gone as (delete from ${schema}.idempotency_key k using old where k.key = old.key
 select count(*)::int as deleted from gone`,
 });
 
+/** `$1` offset, `$2` age in ms: notices to nodes that did not live to read them. Nobody else reads the table by age, and it is small. */
+export const deleteOldNotices: MakeStatement = (schema) => ({
+  text: `delete from ${schema}.notice where created_at < ${storeClock('$1')} - $2::float8 * interval '1 millisecond'`,
+});
+
 /** One page of a history partition (quoted, with schema), by id after `$1`: deletes the payloads that rest in their own table. */
 export const deletePayloadPage = (schema: string, partition: string): { text: string } => ({
   text: `
