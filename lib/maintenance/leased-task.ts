@@ -3,8 +3,9 @@ import { type EngineEvents } from '../observability/engine-events.js';
 import { type NodeRef } from '../store/job-store.js';
 import { type LockStore } from '../store/lock-store.js';
 
-/** Longer than any round takes; a node that dies in a round blocks the others for so long at most. */
+/** A node that dies in a round blocks the others for so long at most; one that lives renews the lease while it works. */
 const LEASE_MS = 5 * 60_000;
+const RENEW_MS = LEASE_MS / 3;
 
 export interface LeasedTaskParts {
   readonly name: string;
@@ -13,13 +14,15 @@ export interface LeasedTaskParts {
   readonly locks: LockStore;
   readonly clock: Clock;
   readonly events: EngineEvents;
-  readonly work: () => Promise<void>;
+  /** Ends early when the signal is aborted: the lease is lost, or the node stops. */
+  readonly work: (signal: AbortSignal) => Promise<void>;
   readonly onError: (task: string, error: unknown) => void;
 }
 
 /**
  * Work that one node of the cluster does at a time: at start, then every `everyMs`. The lease only saves work; the work
- * must be right when two nodes do it at once. A failed round is told and the next one comes all the same.
+ * must be right when two nodes do it at once. A round that loses its lease is called off; one that fails is told, and the
+ * next one comes all the same.
  */
 export class LeasedTask {
   readonly #parts: LeasedTaskParts;
@@ -27,6 +30,7 @@ export class LeasedTask {
   #started = false;
   #stopped = false;
   #round: Promise<void> | undefined;
+  #calling: AbortController | undefined;
 
   constructor(parts: LeasedTaskParts) {
     this.#parts = parts;
@@ -38,10 +42,11 @@ export class LeasedTask {
     void this.#roundAndAgain();
   }
 
-  /** No further round; resolves when the running one has ended. */
+  /** No further round; calls the running one off and resolves when it has ended. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#cancelTimer?.();
+    this.#calling?.abort(new Error('the node stops'));
     await this.#round;
   }
 
@@ -64,9 +69,14 @@ export class LeasedTask {
         events.emit('maintenance', { task: name, outcome: 'elsewhere' });
         return;
       }
+      const calling = new AbortController();
+      this.#calling = calling;
+      if (this.#stopped) calling.abort(new Error('the node stops'));
+      const stopRenewing = this.#keepLease(calling);
       try {
-        await work();
+        await work(calling.signal);
       } finally {
+        stopRenewing();
         await locks.release(name, node);
       }
       events.emit('maintenance', { task: name, outcome: 'done' });
@@ -75,5 +85,24 @@ export class LeasedTask {
       if (!this.#stopped) onError(name, error);
       events.emit('maintenance', { task: name, outcome: 'failed' });
     }
+  }
+
+  #keepLease(calling: AbortController): () => void {
+    const { name, node, locks, clock } = this.#parts;
+    let cancel: () => void = () => {};
+    let over = false;
+    const arm = (): void => void (cancel = clock.timer(RENEW_MS, () => void renew(), true));
+    const renew = async (): Promise<void> => {
+      // A database that does not answer takes the lease from nobody; whoever takes it later is seen then.
+      const held = await locks.renew(name, LEASE_MS, node).catch(() => true);
+      if (over) return;
+      if (held) arm();
+      else calling.abort(new Error('another node took the lease'));
+    };
+    arm();
+    return () => {
+      over = true;
+      cancel();
+    };
   }
 }

@@ -53,7 +53,7 @@ export class Maintenance {
         ...shared,
         name: 'ratchet:retention',
         everyMs: 24 * HOUR_MS,
-        work: () => this.#retain(),
+        work: (signal) => this.#retain(signal),
       }),
     ];
   }
@@ -74,8 +74,8 @@ export class Maintenance {
     );
   }
 
-  async #retain(): Promise<void> {
-    const report = await this.#parts.store.retain(this.#parts.retention);
+  async #retain(signal: AbortSignal): Promise<void> {
+    const report = await this.#parts.store.retain(this.#parts.retention, signal);
     this.#tell(report);
   }
 

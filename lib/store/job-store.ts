@@ -383,7 +383,8 @@ export abstract class JobStore {
 
   /** Makes the day partitions that are missing, `days` ahead. Returns how many days ahead now exist. */
   abstract ensurePartitions(days: number): Promise<number>;
-  abstract retain(request: RetentionRequest): Promise<RetentionReport>;
+  /** Forgets what is past its time. May take long; an abort of `signal` ends it at the next step, which the next round finishes. */
+  abstract retain(request: RetentionRequest, signal?: AbortSignal): Promise<RetentionReport>;
 
   /** The store's time. For tests and for people: what the engine compares, it compares in the database. */
   abstract now(): Promise<Date>;

@@ -31,7 +31,7 @@ describe('maintenance', () => {
 
   function task(
     node: NodeRef,
-    work: () => Promise<void>,
+    work: (signal: AbortSignal) => Promise<void>,
     clock = new FakeClock(),
   ): { task: LeasedTask; events: EngineEvents; errors: unknown[] } {
     const events = new EngineEvents();
@@ -88,6 +88,57 @@ describe('maintenance', () => {
     expect(clock.pending).toBe(0);
     failing.task.start();
     expect(clock.pending).toBe(0);
+  });
+
+  it('renews its lease while it works, and calls the round off when it has lost it', async () => {
+    const clock = new FakeClock();
+    let began: () => void = () => {};
+    const begun = new Promise<void>((resolve) => (began = resolve));
+    const long = task(
+      one,
+      (signal) => {
+        began();
+        return new Promise((_, reject) =>
+          signal.addEventListener('abort', () => reject(signal.reason as Error)),
+        );
+      },
+      clock,
+    );
+    const round = long.task.runOnce();
+    await begun;
+    const lease = async (): Promise<string> =>
+      (
+        await database.query<{ at: string }>(
+          `select expires_at::text as at from ratchet.lease where name = 'test'`,
+        )
+      )[0]!.at;
+    const first = await lease();
+    clock.advance(100_000);
+    while ((await lease()) === first);
+    await database.query(`update ratchet.lease set node_id = 'thief' where name = 'test'`);
+    // The timer of the next renewal is set when the reply to this one has arrived.
+    while (clock.pending === 0) await new Promise((resolve) => setImmediate(resolve));
+    clock.advance(100_000);
+    await round;
+    expect(long.errors).toEqual([expect.objectContaining({ message: 'another node took the lease' })]);
+    expect(clock.pending).toBe(0);
+    await database.query('delete from ratchet.lease');
+  });
+
+  it('a stop calls the running round off, which is no news', async () => {
+    let began: () => void = () => {};
+    const begun = new Promise<void>((resolve) => (began = resolve));
+    const long = task(one, (signal) => {
+      began();
+      return new Promise((_, reject) =>
+        signal.addEventListener('abort', () => reject(signal.reason as Error)),
+      );
+    });
+    long.task.start();
+    await begun;
+    await long.task.stop();
+    expect(long.errors).toEqual([]);
+    expect(await database.query('select 1 from ratchet.lease')).toEqual([]);
   });
 
   it('makes partitions and retains at start', async () => {

@@ -124,6 +124,15 @@ describe('retention of partitions', () => {
     expect(await database.query('select node_id from ratchet.notice')).toEqual([{ node_id: 'slow' }]);
   });
 
+  it('ends when it is called off', async () => {
+    store.travel(5 * DAY_MS);
+    const before = await partitions();
+    await expect(store.retain(AGES, AbortSignal.abort(new Error('called off')))).rejects.toThrow(
+      'called off',
+    );
+    expect(await partitions()).toEqual(before);
+  });
+
   it('deletes large payloads with their history, in pages', async () => {
     const ids = await database.query<{ id: string }>(`
       with h as (insert into ratchet.job_history (id, name, version, lane, priority, outcome, scheduled_at, created_at, claim_seq,

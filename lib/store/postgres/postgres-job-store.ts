@@ -225,8 +225,8 @@ export class PostgresJobStore extends JobStore {
     return row?.['ahead'] as number;
   }
 
-  override retain(request: RetentionRequest): Promise<RetentionReport> {
-    return this.#retention.retain(request);
+  override retain(request: RetentionRequest, signal?: AbortSignal): Promise<RetentionReport> {
+    return this.#retention.retain(request, signal);
   }
 
   override async now(): Promise<Date> {

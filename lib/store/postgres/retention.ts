@@ -43,10 +43,11 @@ export class Retention {
     this.#patient.abandon();
   }
 
-  async retain(request: RetentionRequest): Promise<RetentionReport> {
-    const idempotencyKeysDeleted = await this.#inBatches(deleteExpiredKeys, [this.session.offsetMs]);
+  /** An abort of `signal` ends it between two statements, with its reason. */
+  async retain(request: RetentionRequest, signal?: AbortSignal): Promise<RetentionReport> {
+    const idempotencyKeysDeleted = await this.#inBatches(deleteExpiredKeys, [this.session.offsetMs], signal);
     await this.session.service(deleteOldNotices, [this.session.offsetMs, NOTICE_AGE_MS]);
-    const deadLetters = await this.#deadLetters(request.deadLetterMs);
+    const deadLetters = await this.#deadLetters(request.deadLetterMs, signal);
     const partitions = (await this.session.service(selectPartitions, [
       this.session.schemaName,
     ])) as unknown as Partition[];
@@ -56,9 +57,9 @@ export class Retention {
     const ours = expired.filter((partition) => partition.ours);
     let payloadsDeleted = deadLetters.payloads;
     for (const partition of ours) {
-      if (partition.parent === 'job_history') payloadsDeleted += await this.#payloadsOf(partition);
+      if (partition.parent === 'job_history') payloadsDeleted += await this.#payloadsOf(partition, signal);
     }
-    const partitionsDropped = await this.#retire(ours);
+    const partitionsDropped = await this.#retire(ours, signal);
     return {
       partitionsDropped,
       deadLettersDeleted: deadLetters.deleted,
@@ -79,11 +80,12 @@ export class Retention {
   }
 
   /** One partition that cannot be retired now must not keep the others. */
-  async #retire(partitions: readonly Partition[]): Promise<string[]> {
+  async #retire(partitions: readonly Partition[], signal?: AbortSignal): Promise<string[]> {
     if (partitions.length === 0) return [];
     const dropped: string[] = [];
     await this.#patient.use(async (send) => {
       for (const partition of partitions) {
+        signal?.throwIfAborted();
         try {
           for (const step of this.#steps(partition)) await send(step);
           dropped.push(partition.name);
@@ -108,11 +110,12 @@ export class Retention {
     ];
   }
 
-  async #payloadsOf(partition: Partition): Promise<number> {
+  async #payloadsOf(partition: Partition, signal?: AbortSignal): Promise<number> {
     const statement = deletePayloadPage(this.session.schema, `${this.session.schema}.${partition.name}`);
     let deleted = 0;
     let after = FIRST_ID;
     for (;;) {
+      signal?.throwIfAborted();
       const [page] = await this.session.engine.service.query(statement, [after]);
       deleted += page?.['deleted'] as number;
       if ((page?.['read'] as number) < RETENTION_CHUNK) return deleted;
@@ -120,21 +123,28 @@ export class Retention {
     }
   }
 
-  async #deadLetters(ageMs: number): Promise<{ deleted: number; payloads: number }> {
+  async #deadLetters(ageMs: number, signal?: AbortSignal): Promise<{ deleted: number; payloads: number }> {
     let payloads = 0;
-    const deleted = await this.#inBatches(deleteDeadLetters, [this.session.offsetMs, ageMs], (row) => {
-      payloads += row['payloads'] as number;
-    });
+    const deleted = await this.#inBatches(
+      deleteDeadLetters,
+      [this.session.offsetMs, ageMs],
+      signal,
+      (row) => {
+        payloads += row['payloads'] as number;
+      },
+    );
     return { deleted, payloads };
   }
 
   async #inBatches(
     statement: MakeStatement,
     parameters: readonly unknown[],
+    signal?: AbortSignal,
     each: (row: Record<string, unknown>) => void = () => undefined,
   ): Promise<number> {
     let deleted = 0;
     for (;;) {
+      signal?.throwIfAborted();
       const [row] = await this.session.service(statement, parameters);
       if (row) each(row);
       const batch = (row?.['deleted'] as number | undefined) ?? 0;

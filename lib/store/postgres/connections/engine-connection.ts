@@ -6,7 +6,7 @@ import { type Row, type Statement } from '../../sql-client.js';
 import { toStoreError } from './classify-fault.js';
 import { pinnedOptions, pinnedStatements, STATEMENT_GUARD_MS } from './pinned-settings.js';
 import { plainTypes } from './plain-types.js';
-import { destroySocket, within } from './sockets.js';
+import { destroySocket, guarded, within } from './sockets.js';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 const CLOSE_TIMEOUT_MS = 2_000;
@@ -74,24 +74,13 @@ export class EngineConnection {
     if (this.#closed) throw new StoreClosedError();
     const client = (this.#client ??= await this.#connect());
     const guardMs = this.#options.guardMs ?? STATEMENT_GUARD_MS;
-    let guard: NodeJS.Timeout | undefined;
-    const silence = new Promise<never>((_, reject) => {
-      guard = setTimeout(() => {
-        this.#discard(client);
-        reject(new StoreError('unknown', `STORE_FAULT: no reply within ${String(guardMs)} ms`, 'ETIMEDOUT'));
-      }, guardMs);
-    });
     try {
-      const query = client.query<Row>({ ...statement, values: [...parameters] });
-      // When the guard wins, the query is rejected later, by the socket's end.
-      query.catch(() => undefined);
-      return (await Promise.race([query, silence])).rows;
+      const reply = client.query<Row>({ ...statement, values: [...parameters] });
+      return (await guarded(client, guardMs, reply)).rows;
     } catch (error) {
       const fault = toStoreError(error);
       if (fault.kind === 'unknown' || DISCARD_AFTER.has(fault.sourceCode ?? '')) this.#discard(client);
       throw fault;
-    } finally {
-      clearTimeout(guard);
     }
   }
 
