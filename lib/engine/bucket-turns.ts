@@ -1,4 +1,5 @@
 import { describeError } from '../errors/describe-error.js';
+import { PARTITION_DAYS } from '../maintenance/maintenance.js';
 import { type ClaimedJob, type ExchangeAnswer, type ExchangeRequest } from '../store/job-store.js';
 import { faultKindOf } from '../store/store-fault.js';
 import { type ExchangeLoopParts } from './exchange-loop-parts.js';
@@ -10,7 +11,6 @@ import { ProgressQueue } from './progress-queue.js';
 import { RunningClaims } from './running-claims.js';
 import { Verdicts, type Consequences } from './verdicts.js';
 
-const PARTITION_DAYS = 14;
 /** A wait for locked rows that was in vain is not repeated before this, so that one held row never owns the bucket. */
 const WAIT_AGAIN_AFTER_MS = 30_000;
 
