@@ -378,7 +378,7 @@ export abstract class JobStore {
 
   abstract get(id: string): Promise<JobView | undefined>;
   abstract executions(id: string): Promise<readonly ExecutionView[]>;
-  abstract cancel(id: string, transaction?: StoreTransaction): Promise<Canceled>;
+  abstract cancel(id: string): Promise<Canceled>;
   abstract redrive(id: string): Promise<Redriven>;
 
   /** Makes the day partitions that are missing, `days` ahead. Returns how many days ahead now exist. */

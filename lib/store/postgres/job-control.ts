@@ -1,25 +1,20 @@
 import { isUuid } from '../../jobs/job-id.js';
 import { type JobStatus } from '../../jobs/job-status.js';
 import { type PriorityRank } from '../../jobs/priority.js';
-import { type Canceled, type Redriven, type StoreTransaction } from '../job-store.js';
+import { type Canceled, type Redriven } from '../job-store.js';
 import { findById } from './find-by-id.js';
 import { type PostgresSession } from './postgres-session.js';
-import { cancelInside, cancelOutside } from './statements/cancel.js';
+import { cancel as cancelStatement } from './statements/cancel.js';
 import { selectHolders } from './statements/keys.js';
 import { redrive as redriveStatement } from './statements/redrive.js';
 import { selectStatus } from './statements/views.js';
 
 /** Cancels a job. Waits for a settle in flight, so that exactly one of the two ends the job. */
-export async function cancel(
-  session: PostgresSession,
-  id: string,
-  transaction?: StoreTransaction,
-): Promise<Canceled> {
+export async function cancel(session: PostgresSession, id: string): Promise<Canceled> {
   if (!isUuid(id)) return { outcome: 'not_found' };
-  const statement = transaction ? cancelInside : cancelOutside;
-  const [row] = await session.app(statement, [session.offsetMs, id], transaction);
+  const [row] = await session.app(cancelStatement, [session.offsetMs, id]);
   if (!row) {
-    const status = await statusOf(session, id, transaction);
+    const status = await statusOf(session, id);
     return status ? { outcome: 'ended', status } : { outcome: 'not_found' };
   }
   const job = { lane: row['lane'] as string, name: row['name'] as string };
@@ -48,15 +43,11 @@ export async function redrive(session: PostgresSession, id: string): Promise<Red
   return { outcome: 'held', holder: holder?.['id'] as string | undefined, businessKey };
 }
 
-async function statusOf(
-  session: PostgresSession,
-  id: string,
-  transaction?: StoreTransaction,
-): Promise<JobStatus | undefined> {
+async function statusOf(session: PostgresSession, id: string): Promise<JobStatus | undefined> {
   const [row] = await findById(
     id,
     session.offsetMs,
-    (bound) => session.app(selectStatus, [id, bound], transaction),
+    (bound) => session.app(selectStatus, [id, bound]),
     ({ length }) => length > 0,
   );
   return row?.['status'] as JobStatus | undefined;

@@ -212,8 +212,8 @@ export class PostgresJobStore extends JobStore {
     );
   }
 
-  override cancel(id: string, transaction?: StoreTransaction): Promise<Canceled> {
-    return this.#withPartitions(() => cancel(this.session, id, transaction), transaction);
+  override cancel(id: string): Promise<Canceled> {
+    return this.#withPartitions(() => cancel(this.session, id));
   }
 
   override redrive(id: string): Promise<Redriven> {

@@ -6,16 +6,11 @@ import { KEY_LOCK_TIMEOUT } from './insert-jobs.js';
  * `$1` offset, `$2` id: moves a live job to history as canceled. A running one loses its claim: the execution is closed
  * under that claim, the row moves on under the next, and its owner finds a notice.
  */
-export const cancelOutside: MakeStatement = (schema) => ({
-  text: cancelText(schema, `, set_config('lock_timeout', '${KEY_LOCK_TIMEOUT}', true)`),
-});
-
-/** The same in a caller's transaction, whose settings are left alone. */
-export const cancelInside: MakeStatement = (schema) => ({ text: cancelText(schema, '') });
-
-function cancelText(schema: string, guard: string): string {
-  return `
-with clock as materialized (select ${storeClock('$1')} as now${guard}),
+export const cancel: MakeStatement = (schema) => ({
+  text: `
+with clock as materialized (
+  select ${storeClock('$1')} as now, set_config('lock_timeout', '${KEY_LOCK_TIMEOUT}', true)
+),
 gone as (
   delete from ${schema}.job j using clock c where j.id = $2::uuid
   returning j.*, c.now
@@ -42,5 +37,5 @@ noticed as (
    where o.status = 1 and o.node_id is not null
   on conflict do nothing
 )
-select o.lane, o.name, (o.status = 1)::text as running, o.claim_seq::text as claim_seq, o.node_id as node from owned o`;
-}
+select o.lane, o.name, (o.status = 1)::text as running, o.claim_seq::text as claim_seq, o.node_id as node from owned o`,
+});
