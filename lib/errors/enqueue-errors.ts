@@ -55,14 +55,22 @@ export class EnqueueConflictError extends RatchetError {
   }
 }
 
-/** What was given as `transaction` is not inside one. */
+/** What was given as `transaction` is not inside one, or was no longer when the job's turn came: nothing was written. */
 export class TransactionNotActiveError extends RatchetError {
   override readonly code = 'TRANSACTION_NOT_ACTIVE';
 
-  constructor(what: string) {
-    super(
-      `TRANSACTION_NOT_ACTIVE: enqueue.transaction: the ${what} has no active transaction; ` +
-        'give the manager that dataSource.transaction() hands to its callback, or leave the option out',
+  constructor(
+    what: string,
+    mend = 'give the manager that dataSource.transaction() hands to its callback, or leave the option out',
+  ) {
+    super(`TRANSACTION_NOT_ACTIVE: enqueue.transaction: the ${what} has no active transaction; ${mend}`);
+  }
+
+  /** Committed or rolled back between the call and its turn on the connection. */
+  static ended(): TransactionNotActiveError {
+    return new TransactionNotActiveError(
+      'connection',
+      'the one that this enqueue was made in ended before the job was written; await enqueue() inside the transaction',
     );
   }
 }

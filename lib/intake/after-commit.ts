@@ -8,11 +8,22 @@ import {
 /** Called once, after the commit. What it throws is swallowed: a fault of ours must never reject a committed transaction. */
 export type CommitListener = () => void;
 
+/** Hears of the beginnings and ends of transactions and savepoints, of every query runner of a DataSource that is watched. */
+export interface TransactionBoundaries {
+  /** A transaction or a savepoint is asked for. It begins when the promise has resolved; it must not reject. */
+  beforeStart(runner: object): Promise<void> | undefined;
+  /** A commit, or the release of a savepoint, is asked for. The same holds. */
+  beforeCommit(runner: object): Promise<void> | undefined;
+  beforeRollback(runner: object): void;
+  /** Committed, released or rolled back. */
+  afterEnd(runner: object): void;
+}
+
 /**
  * Tells when somebody else's TypeORM transaction was committed, by a subscriber in its DataSource.
  *
- * It is a hint and nothing may be correct because of it: a commit whose reply was lost is never announced. It hears only
- * query runners that were given to {@link AfterCommit.listen}, waits for nothing, and cannot throw.
+ * It is a hint and nothing may be correct because of it: a commit whose reply was lost is never announced. It tells
+ * only of query runners that were given to {@link AfterCommit.listen}, and cannot throw. After a commit nobody waits for it.
  *
  * - A released savepoint announces itself as a commit while the transaction is still active: ignored.
  * - A rollback to a savepoint keeps the listeners of the outer transaction, and those of the inner one too: a wakeup too
@@ -24,17 +35,39 @@ export class AfterCommit {
   #watched: WeakRef<DataSourceShape>[] = [];
 
   readonly #subscriber: SubscriberShape = {
+    beforeTransactionStart: ({ queryRunner }) => this.boundaries?.beforeStart(queryRunner),
+    beforeTransactionCommit: ({ queryRunner }) => this.boundaries?.beforeCommit(queryRunner),
+    beforeTransactionRollback: ({ queryRunner }) => this.boundaries?.beforeRollback(queryRunner),
     afterTransactionCommit: ({ queryRunner }) => this.#ended(queryRunner, true),
     afterTransactionRollback: ({ queryRunner }) => this.#ended(queryRunner, false),
   };
 
+  constructor(private readonly boundaries?: TransactionBoundaries) {}
+
   /** Calls `listener` after the commit of the transaction that `runner` is in now; never, when it is rolled back. */
   listen(runner: QueryRunnerShape, listener: CommitListener): void {
-    const source = dataSourceOf(runner);
-    if (source) this.#watch(source);
+    this.watch(runner);
     const listeners = this.#listeners.get(runner);
     if (listeners) listeners.push(listener);
     else this.#listeners.set(runner, [listener]);
+  }
+
+  /**
+   * Sees to it that the events of `runner` are heard from now on.
+   *
+   * @returns whether they were heard before: false at first, when `initialize()` has made a new list, and always for a
+   *   DataSource whose list takes nothing in.
+   */
+  watch(runner: QueryRunnerShape): boolean {
+    const source = dataSourceOf(runner);
+    const subscribers = source?.subscribers;
+    if (!source || !Array.isArray(subscribers)) return false;
+    if (subscribers.includes(this.#subscriber)) return true;
+    // First in the list: a subscriber of the app that throws ends the round.
+    if (Object.isExtensible(subscribers)) subscribers.unshift(this.#subscriber);
+    if (!this.#watched.some((reference) => reference.deref() === source))
+      this.#watched.push(new WeakRef(source));
+    return false;
   }
 
   /** Takes the subscriber out of every DataSource again. */
@@ -47,16 +80,8 @@ export class AfterCommit {
     this.#watched = [];
   }
 
-  #watch(source: DataSourceShape): void {
-    // Looked at each time: initialize() makes a new list.
-    if (source.subscribers.includes(this.#subscriber)) return;
-    // First in the list: a subscriber of the app that throws ends the round.
-    source.subscribers.unshift(this.#subscriber);
-    if (!this.#watched.some((reference) => reference.deref() === source))
-      this.#watched.push(new WeakRef(source));
-  }
-
   #ended(runner: object, committed: boolean): void {
+    this.boundaries?.afterEnd(runner);
     const listeners = this.#listeners.get(runner);
     if (!listeners || ('isTransactionActive' in runner && runner.isTransactionActive)) return;
     this.#listeners.delete(runner);

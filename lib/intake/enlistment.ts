@@ -1,6 +1,7 @@
 import { TransactionNotActiveError } from '../errors/enqueue-errors.js';
 import { ForeignTransactionError, TransactionReleasedError } from '../errors/intake-errors.js';
 import { type StoreTransaction } from '../store/job-store.js';
+import { type JoinedTransaction } from './joined-transaction.js';
 import {
   dataSourceOf,
   type DataSourceShape,
@@ -9,12 +10,6 @@ import {
   type QueryRunnerShape,
 } from './typeorm-shapes.js';
 
-/** The caller's open transaction, ready to be written into. */
-export interface Enlisted {
-  readonly runner: QueryRunnerShape;
-  readonly transaction: StoreTransaction;
-}
-
 export interface EnlistmentOptions {
   /** The DataSource that Ratchet's own tables are reached by, if it shares the app's. */
   readonly dataSource: object | undefined;
@@ -22,6 +17,8 @@ export interface EnlistmentOptions {
   readonly ambient: (() => unknown) | undefined;
   /** Whether a transaction reaches the store's own tables; it must not fail the transaction. */
   readonly reaches: (transaction: StoreTransaction) => Promise<boolean>;
+  /** What the runner is in now. */
+  readonly join: (runner: QueryRunnerShape) => JoinedTransaction;
 }
 
 /**
@@ -37,15 +34,15 @@ export class Enlistment {
   constructor(private readonly options: EnlistmentOptions) {}
 
   /**
-   * The transaction to join, or `undefined` for none.
+   * The transaction to join, or `undefined` for none. Nothing is awaited: it is the one of the moment of the call.
    *
    * @param given - the `transaction` option of the call.
    * @throws TransactionNotActiveError when `given` is no manager or runner inside a transaction. A manager of the module
    *   option outside a transaction counts as none.
    * @throws TransactionReleasedError when the runner has been released.
-   * @throws ForeignTransactionError when the transaction's database is not Ratchet's.
+   * @throws ForeignTransactionError when it is no transaction of PostgreSQL.
    */
-  async find(given: unknown): Promise<Enlisted | undefined> {
+  find(given: unknown): JoinedTransaction | undefined {
     const candidate = given ?? this.options.ambient?.();
     if (candidate === undefined || candidate === null) return undefined;
     const runner = runnerOf(candidate);
@@ -54,18 +51,16 @@ export class Enlistment {
       throw new TransactionNotActiveError(describe(candidate));
     }
     if (runner.isReleased) throw new TransactionReleasedError();
-    const transaction = transactionOf(runner);
-    await this.#requireReach(runner, transaction);
-    return { runner, transaction };
+    const source = dataSourceOf(runner);
+    if (source && source.options.type !== 'postgres') throw new ForeignTransactionError(nameOf(source));
+    return this.options.join(runner);
   }
 
-  async #requireReach(runner: QueryRunnerShape, transaction: StoreTransaction): Promise<void> {
-    const source = dataSourceOf(runner);
-    if (source === this.options.dataSource || !source) return;
-    if (this.#reaching.has(source)) return;
-    if (source.options.type !== 'postgres' || !(await this.options.reaches(transaction))) {
-      throw new ForeignTransactionError(nameOf(source));
-    }
+  /** @throws ForeignTransactionError when the transaction's database is not Ratchet's. */
+  async requireReach(transaction: JoinedTransaction): Promise<void> {
+    const source = dataSourceOf(transaction.runner);
+    if (source === this.options.dataSource || !source || this.#reaching.has(source)) return;
+    if (!(await this.options.reaches(transaction))) throw new ForeignTransactionError(nameOf(source));
     this.#reaching.add(source);
   }
 }
@@ -73,16 +68,6 @@ export class Enlistment {
 function runnerOf(candidate: unknown): QueryRunnerShape | undefined {
   if (isQueryRunner(candidate)) return candidate;
   return isEntityManager(candidate) ? candidate.queryRunner : undefined;
-}
-
-function transactionOf(runner: QueryRunnerShape): StoreTransaction {
-  return {
-    // Structured: otherwise UPDATE and DELETE … RETURNING answer with [rows, count].
-    async query(text, parameters) {
-      const { records } = await runner.query(text, [...parameters], true);
-      return records ?? [];
-    },
-  };
 }
 
 function describe(candidate: unknown): string {

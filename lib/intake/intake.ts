@@ -2,9 +2,11 @@ import { type ClusterMessages } from '../cluster/cluster-messages.js';
 import { type Inserted, type JobStore, type NewJob } from '../store/job-store.js';
 import { AfterCommit } from './after-commit.js';
 import { enqueueError } from './enqueue-error.js';
-import { Enlistment, type Enlisted } from './enlistment.js';
+import { Enlistment } from './enlistment.js';
 import { Gathering } from './gathering.js';
 import { InsertRetry } from './insert-retry.js';
+import { type JoinedTransaction } from './joined-transaction.js';
+import { JoinedTransactions } from './joined-transactions.js';
 import { KeyedTurns } from './keyed-turns.js';
 import { Wakeups } from './wakeups.js';
 
@@ -30,9 +32,8 @@ export class Intake {
   readonly #inserts: InsertRetry;
   readonly #gathering: Gathering;
   readonly #keyed = new KeyedTurns();
-  readonly #afterCommit = new AfterCommit();
-  /** The last statement given to a runner: a connection does one thing at a time, and keys are taken in call order. */
-  readonly #tails = new WeakMap<object, Promise<unknown>>();
+  readonly #joined: JoinedTransactions;
+  readonly #afterCommit: AfterCommit;
   readonly #outstanding = new Set<Promise<unknown>>();
 
   constructor({ store, messages, dataSource, ambient }: IntakeOptions) {
@@ -40,25 +41,36 @@ export class Intake {
     this.#messages = messages;
     this.#inserts = new InsertRetry(store);
     this.#gathering = new Gathering(this.#inserts, (jobs) => new Wakeups(jobs).send(messages));
+    this.#joined = new JoinedTransactions((transaction) => store.enlist(transaction));
+    this.#afterCommit = new AfterCommit(this.#joined);
     this.#enlistment = new Enlistment({
       dataSource,
       ambient,
       reaches: (transaction) => store.reachedBy(transaction),
+      join: (runner) => this.#joined.of(runner, this.#afterCommit.watch(runner)),
     });
   }
 
   /**
    * Resolves when the job is committed, or written into the caller's transaction.
    *
+   * @param making - the job, while it is still being checked: the transaction that counts is the one of the call, and the
+   *   checks may last longer than that.
    * @param transaction - an EntityManager or QueryRunner inside a transaction; without it the module's ambient one is asked.
    */
-  submit(job: NewJob, transaction?: unknown): Promise<Inserted> {
-    return this.#count(this.#submit(job, transaction));
+  async submit(making: Promise<NewJob>, transaction?: unknown): Promise<Inserted> {
+    const joined = this.#find(transaction, making);
+    const [inserted] = joined
+      ? await this.#join(joined, async () => [await making])
+      : await this.#commit([await making], true);
+    if (!inserted) throw new TypeError('The job store gave no answer for a job.');
+    return inserted;
   }
 
   /** All or nothing; the answers are in the order of the jobs. */
-  submitMany(jobs: readonly NewJob[], transaction?: unknown): Promise<readonly Inserted[]> {
-    return this.#count(this.#submitMany(jobs, transaction));
+  async submitMany(making: Promise<readonly NewJob[]>, transaction?: unknown): Promise<readonly Inserted[]> {
+    const joined = this.#find(transaction, making);
+    return joined ? await this.#join(joined, () => making) : await this.#commit(await making, false);
   }
 
   /** Resolves when everything that was submitted so far has its answer. Never rejects. */
@@ -72,52 +84,55 @@ export class Intake {
     this.#afterCommit.close();
   }
 
-  async #submit(job: NewJob, given: unknown): Promise<Inserted> {
-    const enlisted = await this.#enlistment.find(given);
+  /** Called before anything is awaited. */
+  #find(given: unknown, making: Promise<unknown>): JoinedTransaction | undefined {
+    // Awaited later, or never when this throws.
+    making.catch(() => undefined);
+    return this.#enlistment.find(given);
+  }
+
+  async #commit(jobs: readonly NewJob[], gathered: boolean): Promise<readonly Inserted[]> {
     try {
-      if (!enlisted && !isKeyed(job)) return await this.#gathering.add(job);
-      const [inserted] = await this.#insert([job], enlisted);
-      if (!inserted) throw new TypeError('The job store gave no answer for a job.');
-      return inserted;
+      return await this.#count(this.#insert(jobs, gathered));
     } catch (error) {
-      throw enqueueError(error, enlisted ? [] : [job.id]);
+      throw enqueueError(
+        error,
+        jobs.map(({ id }) => id),
+      );
     }
   }
 
-  async #submitMany(jobs: readonly NewJob[], given: unknown): Promise<readonly Inserted[]> {
-    const enlisted = await this.#enlistment.find(given);
-    try {
-      return await this.#insert(jobs, enlisted);
-    } catch (error) {
-      throw enqueueError(error, enlisted ? [] : jobs.map(({ id }) => id));
-    }
-  }
-
-  #insert(jobs: readonly NewJob[], enlisted: Enlisted | undefined): Promise<readonly Inserted[]> {
-    return enlisted ? this.#join(jobs, enlisted) : this.#commit(jobs);
-  }
-
-  async #commit(jobs: readonly NewJob[]): Promise<readonly Inserted[]> {
-    const insert = (): Promise<readonly Inserted[]> => this.#inserts.insert(jobs);
+  async #insert(jobs: readonly NewJob[], gathered: boolean): Promise<readonly Inserted[]> {
+    const [first] = jobs;
     const keys = keysOf(jobs);
+    if (gathered && first && keys.length === 0) return [await this.#gathering.add(first)];
+    const insert = (): Promise<readonly Inserted[]> => this.#inserts.insert(jobs);
     const inserted = await (keys.length > 0 ? this.#keyed.run(keys, insert) : insert());
     new Wakeups(created(jobs, inserted)).send(this.#messages);
     return inserted;
   }
 
-  async #join(jobs: readonly NewJob[], { runner, transaction }: Enlisted): Promise<readonly Inserted[]> {
-    let wakeups: Wakeups | undefined;
-    const insert = async (): Promise<readonly Inserted[]> => {
-      const startedAt = performance.now();
-      // Before the insert: a caller that does not wait for us may commit right behind it.
-      this.#afterCommit.listen(runner, () => wakeups?.send(this.#messages));
-      const inserted = await this.#store.insert(jobs, transaction);
-      wakeups = new Wakeups(created(jobs, inserted), startedAt);
-      return inserted;
-    };
-    const turn = (this.#tails.get(runner) ?? Promise.resolve()).then(insert, insert);
-    this.#tails.set(runner, turn);
-    return await turn;
+  #join(joined: JoinedTransaction, making: () => Promise<readonly NewJob[]>): Promise<readonly Inserted[]> {
+    return this.#joined.inTurn(joined, async () => {
+      const jobs = await making();
+      try {
+        await joined.requireOpen();
+        await this.#enlistment.requireReach(joined);
+        return await this.#count(this.#write(jobs, joined));
+      } catch (error) {
+        throw enqueueError(error, []);
+      }
+    });
+  }
+
+  async #write(jobs: readonly NewJob[], joined: JoinedTransaction): Promise<readonly Inserted[]> {
+    let wakeups = new Wakeups([]);
+    const startedAt = performance.now();
+    // Before the insert: who sends COMMIT as text does not wait for us.
+    this.#afterCommit.listen(joined.runner, () => wakeups.send(this.#messages));
+    const inserted = await this.#store.insert(jobs, joined);
+    wakeups = new Wakeups(created(jobs, inserted), startedAt);
+    return inserted;
   }
 
   #count<T>(answer: Promise<T>): Promise<T> {
@@ -126,10 +141,6 @@ export class Intake {
     answer.then(done, done);
     return answer;
   }
-}
-
-function isKeyed(job: NewJob): boolean {
-  return job.businessKey !== undefined || job.idempotencyKey !== undefined;
 }
 
 function keysOf(jobs: readonly NewJob[]): string[] {

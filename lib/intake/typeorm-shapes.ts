@@ -26,8 +26,14 @@ export interface DataSourceShape {
   readonly driver?: { readonly database?: unknown };
 }
 
-/** The two events of an EntitySubscriber that we hear. Both must return nothing: TypeORM awaits promises and lets a throw reject the commit. */
+/**
+ * The events of an EntitySubscriber that we hear. TypeORM awaits promises: a rejection, or a throw, after the commit would
+ * reject a committed transaction.
+ */
 export interface SubscriberShape {
+  beforeTransactionStart?(event: { readonly queryRunner: object }): Promise<void> | undefined;
+  beforeTransactionCommit?(event: { readonly queryRunner: object }): Promise<void> | undefined;
+  beforeTransactionRollback?(event: { readonly queryRunner: object }): void;
   afterTransactionCommit?(event: { readonly queryRunner: object }): void;
   afterTransactionRollback?(event: { readonly queryRunner: object }): void;
 }

@@ -113,10 +113,9 @@ export class JobScheduler {
     options?: EnqueueManyOptions,
   ): Promise<JobHandle<Result>[]> {
     const { maker, intake } = this.#parts;
-    const jobs = await maker.makeMany(definition, items, options);
-    if (jobs.length === 0) return [];
-    const inserted = await intake.submitMany(jobs, options?.transaction);
-    return jobs.map((job, index) => handleOf(job, inserted[index]));
+    const making = maker.makeMany(definition, items, options);
+    const inserted = await intake.submitMany(making, options?.transaction);
+    return (await making).map((job, index) => handleOf(job, inserted[index]));
   }
 
   /**
@@ -193,7 +192,8 @@ export class JobScheduler {
   ): Promise<JobHandle<never>> {
     // Before the first await: ids are in call order.
     const id = uuidv7();
-    const job = await this.#parts.maker.make(id, definition, payload, options);
-    return handleOf(job, await this.#parts.intake.submit(job, options?.transaction));
+    const making = this.#parts.maker.make(id, definition, payload, options);
+    const inserted = await this.#parts.intake.submit(making, options?.transaction);
+    return handleOf(await making, inserted);
   }
 }

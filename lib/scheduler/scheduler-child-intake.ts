@@ -3,6 +3,7 @@ import { type Intake } from '../intake/intake.js';
 import { ChildIntake, type ParentClaim } from '../jobs/child-intake.js';
 import { type EnqueueOptions, type JobHandle } from '../jobs/enqueue-options.js';
 import { type JobDefinition } from '../jobs/job-definition.js';
+import { type NewJob } from '../store/job-store.js';
 import { handleOf } from './job-handle.js';
 import { type JobMaker } from './job-maker.js';
 
@@ -25,7 +26,10 @@ export class SchedulerChildIntake extends ChildIntake {
     options: EnqueueOptions,
   ): Promise<JobHandle> {
     const id = uuidv7();
-    const job = { ...(await this.maker.make(id, definition, payload, options)), parent };
-    return handleOf(job, await this.intake.submit(job, options.transaction));
+    const making = this.maker
+      .make(id, definition, payload, options)
+      .then((job): NewJob => ({ ...job, parent }));
+    const inserted = await this.intake.submit(making, options.transaction);
+    return handleOf(await making, inserted);
   }
 }

@@ -86,6 +86,11 @@ export type Inserted =
  * `intake/enlistment.ts` makes one of an EntityManager or QueryRunner.
  */
 export interface StoreTransaction {
+  /**
+   * Unique to one transaction or savepoint, if it is known to end without our doing: what is written for it is written
+   * inside it or not at all. See {@link JobStore.enlist}.
+   */
+  readonly mark?: string;
   query(text: string, parameters: readonly unknown[]): Promise<Record<string, unknown>[]>;
 }
 
@@ -366,6 +371,13 @@ export abstract class JobStore {
   /** One turn of one bucket: settle what finished, claim what fits, one autocommit statement. */
   abstract exchange(request: ExchangeRequest): Promise<ExchangeAnswer>;
   abstract probe(request: ProbeRequest): Promise<ProbeAnswer>;
+  /**
+   * Told when a caller's transaction (or savepoint) is joined, before anything else is sent to it; sends its statement within
+   * the call. From then on an insert with the same `mark` writes inside it, or nothing: once it has been rolled back or
+   * committed, whatever the connection is used for by then, the insert rejects with `TransactionNotActiveError` and leaves
+   * the transaction usable that it met instead.
+   */
+  abstract enlist(transaction: StoreTransaction): Promise<void>;
   abstract foreign(request: ForeignRequest): Promise<readonly ForeignStream[]>;
   abstract reconcile(request: ReconcileRequest): Promise<ReconcileAnswer>;
   /**

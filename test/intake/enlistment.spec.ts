@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { type DataSource } from 'typeorm';
 import { Enlistment } from '../../lib/intake/enlistment.js';
+import { JoinedTransaction } from '../../lib/intake/joined-transaction.js';
+import { type QueryRunnerShape } from '../../lib/intake/typeorm-shapes.js';
 import { type StoreTransaction } from '../../lib/store/job-store.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { TYPEORM_VERSIONS } from './typeorm-versions.js';
@@ -18,6 +20,13 @@ describe.each(TYPEORM_VERSIONS)('Enlistment with TypeORM $version', ({ make }) =
     return transaction.query('select 1', []).then(() => reached);
   };
 
+  const join = (runner: QueryRunnerShape): JoinedTransaction => new JoinedTransaction(runner);
+  const find = async (given: unknown): Promise<JoinedTransaction | undefined> => {
+    const joined = enlistment.find(given);
+    if (joined) await enlistment.requireReach(joined);
+    return joined;
+  };
+
   beforeAll(async () => {
     database = await createTestDatabase();
     await database.query('create table note (id int)');
@@ -32,23 +41,23 @@ describe.each(TYPEORM_VERSIONS)('Enlistment with TypeORM $version', ({ make }) =
     ambient = undefined;
     reached = true;
     asked = 0;
-    enlistment = new Enlistment({ dataSource: source, ambient: () => ambient, reaches });
+    enlistment = new Enlistment({ dataSource: source, ambient: () => ambient, reaches, join });
   });
 
   it('finds none when none is given and none is ambient', async () => {
-    await expect(enlistment.find(undefined)).resolves.toBeUndefined();
+    await expect(find(undefined)).resolves.toBeUndefined();
     ambient = source.manager;
-    await expect(enlistment.find(undefined)).resolves.toBeUndefined();
+    await expect(find(undefined)).resolves.toBeUndefined();
     ambient = null;
-    await expect(enlistment.find(undefined)).resolves.toBeUndefined();
+    await expect(find(undefined)).resolves.toBeUndefined();
   });
 
   it('joins by manager, by query runner, and by what the module option returns', async () => {
     await source.transaction(async (tx) => {
-      expect((await enlistment.find(tx))?.runner).toBe(tx.queryRunner);
-      expect((await enlistment.find(tx.queryRunner))?.runner).toBe(tx.queryRunner);
+      expect((await find(tx))?.runner).toBe(tx.queryRunner);
+      expect((await find(tx.queryRunner))?.runner).toBe(tx.queryRunner);
       ambient = tx;
-      expect((await enlistment.find(undefined))?.runner).toBe(tx.queryRunner);
+      expect((await find(undefined))?.runner).toBe(tx.queryRunner);
     });
     expect(asked).toBe(0);
   });
@@ -56,7 +65,7 @@ describe.each(TYPEORM_VERSIONS)('Enlistment with TypeORM $version', ({ make }) =
   it('writes into that transaction, and gets rows for every kind of statement', async () => {
     await source
       .transaction(async (tx) => {
-        const { transaction } = (await enlistment.find(tx))!;
+        const transaction = (await find(tx))!;
         expect(await transaction.query('insert into note values ($1) returning id', [1])).toEqual([
           { id: 1 },
         ]);
@@ -72,7 +81,7 @@ describe.each(TYPEORM_VERSIONS)('Enlistment with TypeORM $version', ({ make }) =
     const runner = source.createQueryRunner();
     const strangers = [source.manager, source, runner, runner.manager, () => undefined, {}, 'tx', 1];
     for (const given of strangers) {
-      await expect(enlistment.find(given)).rejects.toMatchObject({ code: 'TRANSACTION_NOT_ACTIVE' });
+      await expect(find(given)).rejects.toMatchObject({ code: 'TRANSACTION_NOT_ACTIVE' });
     }
     await runner.release();
   });
@@ -81,27 +90,27 @@ describe.each(TYPEORM_VERSIONS)('Enlistment with TypeORM $version', ({ make }) =
     const runner = source.createQueryRunner();
     await runner.startTransaction();
     await runner.commitTransaction();
-    await expect(enlistment.find(runner)).rejects.toMatchObject({ code: 'TRANSACTION_NOT_ACTIVE' });
+    await expect(find(runner)).rejects.toMatchObject({ code: 'TRANSACTION_NOT_ACTIVE' });
     await runner.startTransaction();
     await runner.query('rollback');
     await runner.release();
-    await expect(enlistment.find(runner)).rejects.toMatchObject({ code: 'TRANSACTION_RELEASED' });
+    await expect(find(runner)).rejects.toMatchObject({ code: 'TRANSACTION_RELEASED' });
   });
 
   it('asks once whether the transaction of another DataSource reaches the tables', async () => {
-    enlistment = new Enlistment({ dataSource: undefined, ambient: undefined, reaches });
+    enlistment = new Enlistment({ dataSource: undefined, ambient: undefined, reaches, join });
     await source.transaction(async (tx) => {
-      expect(await enlistment.find(tx)).toBeDefined();
-      expect(await enlistment.find(tx)).toBeDefined();
+      expect(await find(tx)).toBeDefined();
+      expect(await find(tx)).toBeDefined();
     });
     expect(asked).toBe(1);
   });
 
   it('names the database of a transaction that does not reach them', async () => {
     reached = false;
-    enlistment = new Enlistment({ dataSource: undefined, ambient: undefined, reaches });
+    enlistment = new Enlistment({ dataSource: undefined, ambient: undefined, reaches, join });
     await source.transaction(async (tx) => {
-      await expect(enlistment.find(tx)).rejects.toMatchObject({
+      await expect(find(tx)).rejects.toMatchObject({
         code: 'FOREIGN_TRANSACTION',
         message: expect.stringContaining(database.name),
       });
@@ -116,7 +125,8 @@ describe.each(TYPEORM_VERSIONS)('Enlistment with TypeORM $version', ({ make }) =
         throw new Error('no store');
       },
       reaches,
+      join,
     });
-    await expect(enlistment.find(undefined)).rejects.toThrow('no store');
+    await expect(find(undefined)).rejects.toThrow('no store');
   });
 });

@@ -31,15 +31,17 @@ export function listScheduler(
     maker,
     messages,
     intake: {
-      submit(job, transaction) {
+      async submit(making, transaction) {
+        const job = await making;
         jobs.push(job);
         transactions.push(transaction);
-        return Promise.resolve(answer(job));
+        return answer(job);
       },
-      submitMany(many, transaction) {
+      async submitMany(making, transaction) {
+        const many = await making;
         jobs.push(...many);
         transactions.push(transaction);
-        return Promise.resolve(many.map(answer));
+        return many.map(answer);
       },
     },
     store: { get: unasked, executions: unasked, cancel: unasked, redrive: unasked, ...overrides.store },

@@ -42,6 +42,7 @@ import { deleteBucket, openBucket, setBucketStatus } from './statements/buckets.
 import { recordLate } from './statements/late-outcome.js';
 import { decodeExchange, exchangeParameters, exchangeStatement } from './statements/exchange.js';
 import { decodeForeign, foreign, foreignParameters } from './statements/foreign.js';
+import { markTransaction } from './statements/joined.js';
 import { databaseIdentity } from './statements/database-identity.js';
 import { registerNode, removeNode, setNodeState, takeNotices } from './statements/nodes.js';
 import { selectNow } from './statements/now.js';
@@ -135,6 +136,10 @@ export class PostgresJobStore extends JobStore {
 
   override async reachedBy(transaction: StoreTransaction): Promise<boolean> {
     const parameters = [this.session.schemaName];
+  override async enlist(transaction: StoreTransaction): Promise<void> {
+    await this.session.app(markTransaction, [transaction.mark], transaction);
+  }
+
     const [theirs] = await this.session.app(databaseIdentity, parameters, transaction);
     const [ours] = await this.session.app(databaseIdentity, parameters);
     return typeof theirs?.['identity'] === 'string' && theirs['identity'] === ours?.['identity'];

@@ -1,4 +1,5 @@
 import { type ClientConfig } from 'pg';
+import { TransactionNotActiveError } from '../../errors/enqueue-errors.js';
 import { type StoreTransaction } from '../job-store.js';
 import { type Row, type SqlClient, type Statement } from '../sql-client.js';
 import { toStoreError } from './connections/classify-fault.js';
@@ -7,6 +8,12 @@ import { quoteSchema } from './schema-name.js';
 
 /** Makes a statement for a quoted schema. */
 export type MakeStatement = (schema: string) => Statement;
+
+/** A statement that writes for a caller. `marked` takes the transaction's mark as one parameter more, and minds it. */
+export interface MarkableStatement {
+  readonly plain: MakeStatement;
+  readonly marked: MakeStatement;
+}
 
 export interface PostgresSessionOptions {
   readonly schema: string;
@@ -63,6 +70,22 @@ export class PostgresSession {
     } catch (error) {
       throw toStoreError(error);
     }
+  }
+
+  /**
+   * As {@link app}, for what writes: in a transaction with a mark it writes there or nowhere.
+   *
+   * @throws TransactionNotActiveError when that transaction is over.
+   */
+  async write(
+    { plain, marked }: MarkableStatement,
+    parameters: readonly unknown[],
+    transaction?: StoreTransaction,
+  ): Promise<Row[]> {
+    if (transaction?.mark === undefined) return this.app(plain, parameters, transaction);
+    const rows = await this.app(marked, [...parameters, transaction.mark], transaction);
+    if (rows.some(({ id }) => id === null)) throw TransactionNotActiveError.ended();
+    return rows;
   }
 
   /** A transaction of our own on the application's side. */

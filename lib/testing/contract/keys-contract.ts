@@ -122,6 +122,31 @@ export function describeKeys(bench: ContractBench): void {
     bench.expect((await node.claim()).map(({ id }) => id)).toEqual([holder.id, kept.id]);
   });
 
+  it('writes nothing for a transaction that the connection is not in, and leaves the one that it is in usable', async () => {
+    const node = await bench.node();
+    const kept = node.job();
+    await bench.transaction(async (transaction) => {
+      const marked = (mark: string): typeof transaction => ({
+        mark,
+        query: (text, parameters) => transaction.query(text, parameters),
+      });
+      const over = marked(uuidv7());
+      const here = marked(uuidv7());
+      await bench.store.enlist(here);
+      for (const keys of [
+        {},
+        { businessKey: uuidv7() },
+        { idempotencyKey: { key: uuidv7(), expiresInMs: 60_000 } },
+        { businessKey: uuidv7(), idempotencyKey: { key: uuidv7(), expiresInMs: 60_000 } },
+      ]) {
+        const refused = bench.store.insert([node.job(keys)], over).catch((error: unknown) => error);
+        bench.expect(await refused).toMatchObject({ code: 'TRANSACTION_NOT_ACTIVE' });
+      }
+      bench.expect(await bench.store.insert([kept], here)).toEqual([{ outcome: 'created', id: kept.id }]);
+    });
+    bench.expect((await node.claim()).map(({ id }) => id)).toEqual([kept.id]);
+  });
+
   it('inserts a child only while the claim of its parent stands', async () => {
     const node = await bench.node();
     const parent = await node.claimOne();

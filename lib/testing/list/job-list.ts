@@ -42,17 +42,19 @@ export class JobList {
     this.#jobs.delete(id);
   }
 
-  async submit(job: NewJob, transaction?: unknown): Promise<Inserted> {
-    const [inserted] = await this.submitMany([job], transaction);
+  async submit(making: Promise<NewJob>, transaction?: unknown): Promise<Inserted> {
+    const jobs = making.then((job) => [job]);
+    const [inserted] = await this.submitMany(jobs, transaction);
     if (!inserted) throw new TypeError('One job gives one answer');
     return inserted;
   }
 
-  submitMany(jobs: readonly NewJob[], transaction?: unknown): Promise<readonly Inserted[]> {
+  async submitMany(making: Promise<readonly NewJob[]>, transaction?: unknown): Promise<readonly Inserted[]> {
+    const jobs = await making;
     if (transaction !== undefined && transaction !== null) {
-      return Promise.reject(new TestingNeedsDatabaseError('enqueue.transaction'));
+      throw new TestingNeedsDatabaseError('enqueue.transaction');
     }
-    return Promise.resolve(this.#insert(jobs));
+    return this.#insert(jobs);
   }
 
   get(id: string): Promise<JobView | undefined> {

@@ -10,14 +10,17 @@ export class RecordingIntake extends Intake {
     return [...this.#ids].sort();
   }
 
-  override async submit(job: NewJob, transaction?: unknown): Promise<Inserted> {
-    const inserted = await super.submit(job, transaction);
+  override async submit(making: Promise<NewJob>, transaction?: unknown): Promise<Inserted> {
+    const inserted = await super.submit(making, transaction);
     this.#record([inserted]);
     return inserted;
   }
 
-  override async submitMany(jobs: readonly NewJob[], transaction?: unknown): Promise<readonly Inserted[]> {
-    const inserted = await super.submitMany(jobs, transaction);
+  override async submitMany(
+    making: Promise<readonly NewJob[]>,
+    transaction?: unknown,
+  ): Promise<readonly Inserted[]> {
+    const inserted = await super.submitMany(making, transaction);
     this.#record(inserted);
     return inserted;
   }

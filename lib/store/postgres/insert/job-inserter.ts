@@ -51,14 +51,18 @@ export class JobInserter {
     transaction: StoreTransaction | undefined,
     fenced: boolean,
   ): Promise<Row[]> {
-    const statement = insertJobs({
+    const variant = {
       kind,
       fenced,
       large: jobs.some((job) => isLarge(job, this.inlinePayloadBytes)),
       guarded: !transaction && kind !== 'plain',
-    });
+    };
+    const statement = {
+      plain: insertJobs({ ...variant, marked: false }),
+      marked: insertJobs({ ...variant, marked: true }),
+    };
     const parameters = [this.session.offsetMs, insertRows(jobs, this.inlinePayloadBytes)];
-    return this.session.app(
+    return this.session.write(
       statement,
       fenced ? [...parameters, ...parentParameters(jobs)] : parameters,
       transaction,

@@ -76,7 +76,7 @@ export class KeyedGroup {
 
   /** Returns the jobs whose key was taken when they tried and gone when they looked. */
   async #tryKeys(jobs: readonly NewJob[]): Promise<NewJob[]> {
-    const rows = await this.session.app(
+    const rows = await this.session.write(
       claimIdempotencyKeys,
       [this.session.offsetMs, insertRows(jobs, 0)],
       this.transaction,
@@ -190,7 +190,7 @@ export class KeyedGroup {
       return result?.outcome === 'existing' ? [{ key: job.idempotencyKey?.key, id: result.id }] : [];
     });
     if (moved.length === 0) return;
-    await this.session.app(
+    await this.session.write(
       pointKeys,
       [moved.map(({ key }) => key), moved.map(({ id }) => id)],
       this.transaction,

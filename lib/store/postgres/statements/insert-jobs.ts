@@ -1,6 +1,7 @@
 import { type NewJob } from '../../job-store.js';
 import { type MakeStatement } from '../postgres-session.js';
 import { storeClock } from './clock.js';
+import { isInside } from './joined.js';
 
 /** How the statement deals with keys. */
 export type InsertKind =
@@ -21,6 +22,8 @@ export interface InsertVariant {
   readonly large: boolean;
   /** Outside a caller's transaction: wait at most two seconds for a key that an open transaction holds. */
   readonly guarded: boolean;
+  /** Only inside the transaction whose mark is the last parameter; elsewhere one row without an id comes back. */
+  readonly marked: boolean;
 }
 
 /** How long an enqueue of our own waits for somebody's open transaction. */
@@ -32,7 +35,7 @@ const made = new Map<string, MakeStatement>();
 export function insertJobs(variant: InsertVariant): MakeStatement {
   const flags = [
     variant.kind,
-    ...(['fenced', 'large', 'guarded'] as const).filter((flag) => variant[flag]),
+    ...(['fenced', 'large', 'guarded', 'marked'] as const).filter((flag) => variant[flag]),
   ].join('-');
   const known = made.get(flags);
   if (known) return known;
@@ -44,13 +47,14 @@ export function insertJobs(variant: InsertVariant): MakeStatement {
   return make;
 }
 
-function insertText(schema: string, { kind, fenced, large, guarded }: InsertVariant): string {
+function insertText(schema: string, { kind, fenced, large, guarded, marked }: InsertVariant): string {
   const byKey = kind === 'keep' || kind === 'replace';
   // Rows enter in the order of their keys, so that two groups cannot wait for each other.
   const order = byKey ? 'order by i.business_key' : '';
+  const inside = marked ? isInside(fenced ? '$5' : '$3') : undefined;
   const parts = [
     `clock as materialized (
-  select ${storeClock('$1')} as now${guarded ? `, set_config('lock_timeout', '${KEY_LOCK_TIMEOUT}', true)` : ''}
+  select ${storeClock('$1')} as now${guarded ? `, set_config('lock_timeout', '${KEY_LOCK_TIMEOUT}', true)` : ''}${inside ? `\n   where ${inside}` : ''}
 )`,
     `input as materialized (
   select i.*, clock.now
@@ -80,7 +84,11 @@ function insertText(schema: string, { kind, fenced, large, guarded }: InsertVari
   return `
 with ${parts.join(',\n')}
 select c.id::text as id${kind === 'replace' ? ', h.id::text as replaced' : ''}
-  from created c ${kind === 'replace' ? 'left join holders h on h.successor = c.id' : ''}`;
+  from created c ${kind === 'replace' ? 'left join holders h on h.successor = c.id' : ''}${
+    inside
+      ? `\n union all select null${kind === 'replace' ? ', null' : ''} where not exists (select from clock)`
+      : ''
+  }`;
 }
 
 /** True while all claims of `ids` and `sequences` are running. A plain read: a lock would make the parent's settle wait. */
