@@ -1,4 +1,5 @@
 import { IntakeFullError } from '../errors/intake-errors.js';
+import { inOwnContext } from '../observability/own-context.js';
 import { type Inserted, type NewJob } from '../store/job-store.js';
 import { faultKindOf } from '../store/store-fault.js';
 import { type InsertRetry } from './insert-retry.js';
@@ -34,10 +35,10 @@ export class Gathering {
   #waitingBytes = 0;
   #inFlight = 0;
   #scheduled = false;
-  readonly #idle: (() => void)[] = [];
 
   constructor(
     private readonly inserts: InsertRetry,
+    /** Must not throw. */
     private readonly committed: (jobs: readonly NewJob[]) => void,
     private readonly limits = { jobs: WAITING_JOBS, bytes: WAITING_BYTES },
   ) {}
@@ -63,19 +64,14 @@ export class Gathering {
     });
   }
 
-  /** Resolves when everything that was added so far (and meanwhile) has its answer. Never rejects. */
-  flush(): Promise<void> {
-    if (this.#waitingJobs === 0 && this.#inFlight === 0) return Promise.resolve();
-    return new Promise((resolve) => this.#idle.push(resolve));
-  }
-
   #schedule(): void {
     if (this.#scheduled || this.#inFlight >= IN_FLIGHT || this.#waitingJobs === 0) return;
     this.#scheduled = true;
     // After this turn's microtasks: callers in one Promise.all have then all arrived.
     setImmediate(() => {
       this.#scheduled = false;
-      void this.#turn();
+      // Of many callers: in the context of none.
+      void inOwnContext(() => this.#turn());
     });
   }
 
@@ -86,9 +82,6 @@ export class Gathering {
     await this.#save(group);
     this.#inFlight -= 1;
     this.#schedule();
-    if (this.#waitingJobs === 0 && this.#inFlight === 0) {
-      for (const resolve of this.#idle.splice(0)) resolve();
-    }
   }
 
   /** The next group, of one fate; what is left of that fate goes behind the others. */
@@ -114,19 +107,21 @@ export class Gathering {
   /** Gives each of the group its answer. Never rejects. Returns the error that ended a single job. */
   async #save(group: readonly Waiting[]): Promise<unknown> {
     if (group.length === 0) return undefined;
+    const jobs = group.map(({ job }) => job);
+    let inserted: readonly Inserted[];
     try {
-      const jobs = group.map(({ job }) => job);
-      const inserted = await this.inserts.insert(jobs);
-      this.committed(jobs.filter((_, index) => inserted[index]?.outcome === 'created'));
-      group.forEach((waiting, index) => {
-        const answer = inserted[index];
-        if (answer) waiting.resolve(answer);
-        else waiting.reject(new TypeError('The job store answered for fewer jobs than it was given.'));
-      });
-      return undefined;
+      inserted = await this.inserts.insert(jobs);
     } catch (error) {
       return await this.#divide(group, error);
     }
+    // From here on they are committed, and nothing may send them again.
+    group.forEach((waiting, index) => {
+      const answer = inserted[index];
+      if (answer) waiting.resolve(answer);
+      else waiting.reject(new TypeError('The job store answered for fewer jobs than it was given.'));
+    });
+    this.committed(jobs.filter((_, index) => inserted[index]?.outcome === 'created'));
+    return undefined;
   }
 
   async #divide(group: readonly Waiting[], error: unknown): Promise<unknown> {

@@ -23,8 +23,7 @@ export class KeyedTurns {
       try {
         return await work();
       } finally {
-        this.#running -= 1;
-        this.#queue.shift()?.();
+        this.#pass();
       }
     } finally {
       for (const key of keys) if (this.#tails.get(key) === turn) this.#tails.delete(key);
@@ -33,7 +32,14 @@ export class KeyedTurns {
   }
 
   async #slot(): Promise<void> {
-    if (this.#running >= AT_ONCE) await new Promise<void>((resolve) => this.#queue.push(resolve));
-    this.#running += 1;
+    if (this.#running < AT_ONCE) this.#running += 1;
+    else await new Promise<void>((resolve) => this.#queue.push(resolve));
+  }
+
+  /** The slot goes from hand to hand: counted down and up again, somebody who comes in between would be one too many. */
+  #pass(): void {
+    const next = this.#queue.shift();
+    if (next) next();
+    else this.#running -= 1;
   }
 }

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { Gathering } from '../../lib/intake/gathering.js';
 import { InsertRetry } from '../../lib/intake/insert-retry.js';
 import { type NewJob } from '../../lib/store/job-store.js';
@@ -95,16 +96,19 @@ describe('Gathering', () => {
     expect(store.calls.map(({ jobs }) => jobs)).toEqual([children.jobs, others.jobs]);
   });
 
-  it('flushes: resolves when every job has its answer', async () => {
-    await gathering.flush();
-    const { answers } = add(3);
-    let flushed = false;
-    const flush = gathering.flush().then(() => (flushed = true));
-    const call = await store.call(0);
-    expect(flushed).toBe(false);
-    call.answer();
-    await Promise.all([answers, flush]);
-    expect(flushed).toBe(true);
+  it('inserts in the async context of no caller', async () => {
+    const tenant = new AsyncLocalStorage<string>();
+    const seen: unknown[] = [];
+    store.judge = () => void seen.push(tenant.getStore());
+    const answers = ['a', 'b', 'c'].map((name) =>
+      tenant.run(name, async () => {
+        await gathering.add(newJob());
+        return tenant.getStore();
+      }),
+    );
+    expect(await Promise.all(answers)).toEqual(['a', 'b', 'c']);
+    await tenant.run('d', () => gathering.add(newJob()));
+    expect(seen).toEqual([undefined, undefined]);
   });
 
   it('refuses more than it may hold', async () => {

@@ -68,4 +68,27 @@ describe('KeyedTurns', () => {
     await Promise.all(runs);
     expect(log).toHaveLength(8);
   });
+
+  it('lets nobody in beside the one whose turn it is', async () => {
+    const turns = new KeyedTurns();
+    let running = 0;
+    let most = 0;
+    let comers = 40;
+    const work = async (): Promise<void> => {
+      most = Math.max(most, (running += 1));
+      await Promise.resolve();
+      running -= 1;
+    };
+    const come = async (): Promise<void> => {
+      // A new one at each microtask, also between the end of one work and the beginning of the next.
+      while (comers-- > 0) {
+        all.push(turns.run([`k${comers}`], work));
+        await Promise.resolve();
+      }
+    };
+    const all: Promise<void>[] = Array.from({ length: 10 }, (_, n) => turns.run([`first ${n}`], work));
+    await come();
+    await Promise.all(all);
+    expect(most).toBe(5);
+  });
 });
