@@ -8,8 +8,10 @@ import {
 } from '../store/job-store.js';
 import { type LockStore } from '../store/lock-store.js';
 import { LeasedTask } from './leased-task.js';
+import { UnservedLanesReport } from './unserved-lanes-report.js';
 
-const HOUR_MS = 3_600_000;
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
 /** Days of history partitions that exist ahead of time. */
 export const PARTITION_DAYS = 14;
 /** Fewer than this is worth a warning: settles would soon have to make their own. */
@@ -31,7 +33,10 @@ export interface MaintenanceParts {
   readonly onError: (task: string, error: unknown) => void;
 }
 
-/** The housekeeping of the schema: partitions ahead every hour, retention every day, each on one node at a time. */
+/**
+ * The housekeeping of the schema, each task on one node at a time: partitions ahead every hour, retention every day, and every
+ * minute a look for jobs in lanes that nobody serves.
+ */
 export class Maintenance {
   readonly #tasks: readonly LeasedTask[];
   readonly #parts: MaintenanceParts;
@@ -40,7 +45,8 @@ export class Maintenance {
 
   constructor(parts: MaintenanceParts) {
     this.#parts = parts;
-    const { node, locks, clock, events, onError } = parts;
+    const { node, locks, clock, events, onError, store, logger } = parts;
+    const unserved = new UnservedLanesReport(logger);
     const shared = { node, locks, clock, events, onError };
     this.#tasks = [
       new LeasedTask({
@@ -54,6 +60,12 @@ export class Maintenance {
         name: 'ratchet:retention',
         everyMs: 24 * HOUR_MS,
         work: (signal) => this.#retain(signal),
+      }),
+      new LeasedTask({
+        ...shared,
+        name: 'ratchet:lanes',
+        everyMs: MINUTE_MS,
+        work: async () => unserved.tell(await store.unservedLanes()),
       }),
     ];
   }

@@ -324,6 +324,17 @@ export interface LateOutcome {
   readonly error?: string;
 }
 
+/** A lane whose due jobs nobody runs. */
+export interface UnservedLane {
+  readonly lane: string;
+  /** How many are due; of large numbers a part is counted, at least 1000. */
+  readonly due: number;
+  /** How long the one has been due that has waited longest. */
+  readonly oldestMs: number;
+  /** Some of their names (at most 10). */
+  readonly names: readonly string[];
+}
+
 export interface RetentionRequest {
   readonly historyMs: number;
   readonly executionMs: number;
@@ -392,6 +403,9 @@ export abstract class JobStore {
   abstract executions(id: string): Promise<readonly ExecutionView[]>;
   abstract cancel(id: string): Promise<Canceled>;
   abstract redrive(id: string): Promise<Redriven>;
+
+  /** Lanes with due jobs that no node in state `running` has registered (some, when there are many). Cheap at any backlog. */
+  abstract unservedLanes(): Promise<readonly UnservedLane[]>;
 
   /** Makes the day partitions that are missing, `days` ahead. Returns how many days ahead now exist. */
   abstract ensurePartitions(days: number): Promise<number>;

@@ -33,6 +33,8 @@ describe('SQL of docs/operations.md', () => {
       insert into ratchet.bucket (id, node_id, node_epoch, lane, status) values ('${BUCKET}', 'web-1', 1, 'default', 'active');
       insert into ratchet.job (id, name, version, lane, priority, status, scheduled_at, created_at, payload, claim_seq, bucket, begun_at, executions)
         values ('${RUNNING}', 'invoice.send', 1, 'default', 2, 1, now(), now(), '{}', 1, '${BUCKET}', now(), 1);
+      insert into ratchet.job (id, name, version, lane, priority, scheduled_at, created_at, payload)
+        values ('01890000-0000-7000-8000-000000000003', 'invoice.send', 1, 'mial', 2, now(), now(), '{}');
       insert into ratchet.dead_letter (id, name, version, lane, priority, scheduled_at, created_at, payload, claim_seq, ended_at, executions, failures, crashes, error)
         values ('01890000-0000-7000-8000-000000000002', 'invoice.send', 1, 'default', 2, now(), now(), '{}', 1, now(), 1, 1, 0, 'boom');
     `);

@@ -7,7 +7,7 @@ import { PostgresLockStore } from '../../lib/store/postgres/postgres-lock-store.
 import { type PostgresJobStore } from '../../lib/store/postgres/postgres-job-store.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { FakeClock } from '../support/fake-clock.js';
-import { createStore, registerTestNode } from '../support/store.js';
+import { createStore, newJob, registerTestNode } from '../support/store.js';
 
 describe('maintenance', () => {
   let database: TestDatabase;
@@ -141,6 +141,63 @@ describe('maintenance', () => {
     expect(await database.query('select 1 from ratchet.lease')).toEqual([]);
   });
 
+  it('tells of due jobs in a lane that nobody serves, once, at the second look', async () => {
+    const clock = new FakeClock();
+    const events = new EngineEvents();
+    const warnings: string[] = [];
+    const day = 86_400_000;
+    const maintenance = new Maintenance({
+      node: one,
+      store,
+      locks,
+      clock,
+      events,
+      retention: { historyMs: day, executionMs: day, deadLetterMs: day },
+      logger: { log: () => {}, warn: (line) => warnings.push(line) },
+      onError: (name, error) => warnings.push(`${name} ${String(error)}`),
+    });
+    const looked = (): Promise<void> =>
+      new Promise((resolve) => {
+        const off = events.on('maintenance', ({ task: name }) => {
+          if (name !== 'ratchet:lanes') return;
+          off();
+          resolve();
+        });
+      });
+    const lookAgain = async (): Promise<void> => {
+      // Each of the three tasks has set its timer.
+      while (clock.pending < 3) await new Promise((resolve) => setImmediate(resolve));
+      const look = looked();
+      clock.advance(60_000);
+      await look;
+    };
+    await store.insert([newJob({ lane: 'mial', name: 'b' }), newJob({ lane: 'mial', name: 'a' })]);
+    const first = looked();
+    maintenance.start();
+    await first;
+    expect(warnings).toEqual([]);
+    await lookAgain();
+    expect(warnings).toEqual([
+      expect.stringMatching(
+        /^lane "mial": 2 due jobs that no running node serves, the oldest for \d+ s: a, b; let/,
+      ),
+    ]);
+    await lookAgain();
+    expect(warnings).toHaveLength(1);
+    await store.insert([newJob({ lane: 'mial', name: 'c' })]);
+    await lookAgain();
+    expect(warnings).toEqual([warnings[0], expect.stringContaining(' a, b, c; ')]);
+    await database.query(`update ratchet.node set lanes = '{mial}' where id = '${one.id}'`);
+    await lookAgain();
+    await database.query(`update ratchet.node set lanes = '{}' where id = '${one.id}'`);
+    await lookAgain();
+    expect(warnings).toHaveLength(2);
+    await lookAgain();
+    expect(warnings).toHaveLength(3);
+    await maintenance.stop();
+    await database.query('delete from ratchet.job');
+  });
+
   it('makes partitions and retains at start', async () => {
     const parts = await database.query<{ part: string }>(
       `select inhrelid::regclass::text as part from pg_inherits where inhparent = 'ratchet.job_history'::regclass order by 1 desc`,
@@ -148,10 +205,10 @@ describe('maintenance', () => {
     await database.query(`drop table ${parts[0]!.part}`);
     const events = new EngineEvents();
     const outcomes: string[] = [];
-    const both = new Promise<void>((resolve) => {
+    const all = new Promise<void>((resolve) => {
       events.on('maintenance', ({ task: name, outcome }) => {
         outcomes.push(`${name} ${outcome}`);
-        if (outcomes.length === 2) resolve();
+        if (outcomes.length === 3) resolve();
       });
     });
     const maintenance = new Maintenance({
@@ -165,9 +222,13 @@ describe('maintenance', () => {
       onError: (name, error) => outcomes.push(`${name} ${String(error)}`),
     });
     maintenance.start();
-    await both;
+    await all;
     await maintenance.stop();
-    expect(outcomes.sort()).toEqual(['ratchet:partitions done', 'ratchet:retention done']);
+    expect(outcomes.sort()).toEqual([
+      'ratchet:lanes done',
+      'ratchet:partitions done',
+      'ratchet:retention done',
+    ]);
     const after = await database.query(
       `select 1 from pg_inherits where inhparent = 'ratchet.job_history'::regclass`,
     );

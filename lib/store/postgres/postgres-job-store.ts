@@ -27,6 +27,7 @@ import {
   type RetentionReport,
   type RetentionRequest,
   type StoreTransaction,
+  type UnservedLane,
 } from '../job-store.js';
 import { faultKindOf } from '../store-fault.js';
 import { JobInserter } from './insert/job-inserter.js';
@@ -48,6 +49,7 @@ import { registerNode, removeNode, setNodeState, takeNotices } from './statement
 import { selectNow } from './statements/now.js';
 import { ensurePartitions } from './statements/partitions.js';
 import { decodeProbe, probe, probeParameters } from './statements/probe.js';
+import { decodeUnservedLanes, unservedLanes } from './statements/unserved-lanes.js';
 import { decodeExecution, decodeJob, selectExecutions, selectJob } from './statements/views.js';
 
 export interface PostgresJobStoreOptions extends PostgresSessionOptions {
@@ -223,6 +225,10 @@ export class PostgresJobStore extends JobStore {
 
   override redrive(id: string): Promise<Redriven> {
     return redrive(this.session, id);
+  }
+
+  override async unservedLanes(): Promise<readonly UnservedLane[]> {
+    return decodeUnservedLanes(await this.session.service(unservedLanes, [this.session.offsetMs]));
   }
 
   override async ensurePartitions(days: number): Promise<number> {

@@ -37,6 +37,29 @@ export function describeUpkeep(bench: ContractBench): void {
       .toMatchObject([{ foreign: 2, own: false }]);
   });
 
+  it('finds due jobs in lanes that no running node has', async () => {
+    const served = await bench.node();
+    await served.inserted();
+    const lane = `${served.bucket.lane}-misspelt`;
+    await served.inserted({ lane, delayMs: DAY_MS });
+    const mine = async (): Promise<unknown[]> =>
+      (await bench.store.unservedLanes()).filter((found) => found.lane.startsWith(served.bucket.lane));
+    bench.expect(await mine()).toEqual([]);
+    await served.inserted({ lane, priority: 4, name: 'contract.b' });
+    await served.inserted({ lane, priority: 0, name: 'contract.a' });
+    const [found, ...others] = await mine();
+    bench.expect(others).toEqual([]);
+    bench.expect(found).toMatchObject({ lane, due: 2 });
+    bench.expect([...(found?.names ?? [])].sort()).toEqual(['contract.a', 'contract.b']);
+    await bench.later(DAY_MS, async () => {
+      bench.expect(await mine()).toMatchObject([{ lane, due: 3 }]);
+      const [{ oldestMs }] = (await mine()) as [{ oldestMs: number }];
+      bench.expect(oldestMs >= DAY_MS && oldestMs < DAY_MS + 60_000).toBe(true);
+    });
+    await bench.store.setNodeState(served.ref, 'draining');
+    bench.expect((await mine()).length).toBe(2);
+  });
+
   it('tells its time, which travel moves', async () => {
     const before = await bench.store.now();
     await bench.later(DAY_MS, async () => {
