@@ -1,4 +1,5 @@
 import { Logger, type LoggerService } from '@nestjs/common';
+import { errorText } from '../errors/describe-error.js';
 import { InvalidSnoozeError } from '../errors/execution-errors.js';
 import { DURATION_WORDS } from '../jobs/backoff.js';
 import { type ChildIntake } from '../jobs/child-intake.js';
@@ -8,13 +9,16 @@ import { JobContext } from '../jobs/job-context.js';
 import { type JobDefinition } from '../jobs/job-definition.js';
 import { type JobPriority, priorityOf } from '../jobs/priority.js';
 import { type ClaimedJob } from '../store/job-store.js';
+import { type ExecutionLog } from './execution-log.js';
 import { type ExecutionProgress } from './execution-progress.js';
+import { guardListeners } from './guarded-signal.js';
 
 /** What the context of one execution is made of. */
 export interface ExecutionContextParts {
   readonly job: ClaimedJob;
   readonly children: ChildIntake;
   readonly progress: ExecutionProgress;
+  readonly log: ExecutionLog;
   readonly deadline: Date | undefined;
 }
 
@@ -72,6 +76,11 @@ export class ExecutionContext extends JobContext {
   override get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController();
+      guardListeners(this.#controller.signal, (error) =>
+        this.#parts.log.error(
+          `a listener of its ctx.signal failed; the outcome of the job is not touched by it\n${errorText(error)}`,
+        ),
+      );
       if (this.#abortReason) this.#controller.abort(this.#abortReason);
     }
     return this.#controller.signal;

@@ -125,9 +125,11 @@ export class Execution implements RunningExecution {
   }
 
   #stop(kind: AbortKind): void {
+    const { context } = this.#parts;
     this.#cancelTimer?.();
     this.#reportIfIgnored(kind, IGNORED_FIRST_MS, 0);
-    this.#parts.context.abort(new RatchetAbort(kind, this.job.name, this.job.id));
+    // Listeners on the signal are part of the job, whoever canceled it.
+    runInJob(context, () => context.abort(new RatchetAbort(kind, this.job.name, this.job.id)));
   }
 
   #reportIfIgnored(kind: AbortKind, inMs: number, sinceMs: number): void {

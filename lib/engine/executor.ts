@@ -54,7 +54,7 @@ export class Executor {
       job,
       handler,
       progress,
-      context: new ExecutionContext({ job, children, progress, deadline }),
+      context: new ExecutionContext({ job, children, progress, log, deadline }),
       outcome: new ExecutionOutcome(job, rules, retryPolicy, log),
       timeoutMs,
       clock,

@@ -1,3 +1,5 @@
+import { addAbortListener, EventEmitter, once } from 'node:events';
+import { setTimeout } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { type AbortKind, RatchetAbort } from '../../lib/errors/execution-errors.js';
@@ -182,6 +184,91 @@ describe.each<AbortKind>(['canceled', 'shutdown', 'lost'])('abort(%p)', (kind) =
     expect(await now(execution.settlement)).toBe('pending');
     end();
     await execution.ended;
+  });
+});
+
+describe('a listener of the signal that fails', () => {
+  /** Each adds a careless listener; `boom` is thrown or rejected with. */
+  const ways: Record<string, (signal: AbortSignal, boom: () => never) => void> = {
+    'a function': (signal, boom) => signal.addEventListener('abort', boom),
+    'an object': (signal, boom) => signal.addEventListener('abort', { handleEvent: boom }),
+    'an async function': (signal, boom) => {
+      const listener: () => unknown = async () => {
+        await Promise.resolve();
+        boom();
+      };
+      signal.addEventListener('abort', listener);
+    },
+    'a handler': (signal, boom) => (signal.onabort = boom),
+    'a function added by a library': (signal, boom) => void addAbortListener(signal, boom),
+  };
+
+  it.each(Object.keys(ways))('%s: is logged with its job, and nothing else', async (way) => {
+    const error = jest.spyOn(Logger.prototype, 'error').mockImplementation(() => undefined);
+    const { fixture, context, end } = held();
+    const execution = fixture.start();
+    await settled();
+    ways[way]!(context().signal, () => {
+      throw new Error('boom');
+    });
+    let heard = 0;
+    context().signal.addEventListener('abort', () => (heard += 1));
+    execution.abort('canceled');
+    await settled();
+    await settled();
+    expect(heard).toBe(1);
+    expect(error).toHaveBeenCalledTimes(1);
+    expect(error).toHaveBeenCalledWith(expect.stringMatching(new RegExp(`work \\(${CLAIM.id}\\)[^]*boom`)));
+    end();
+    await execution.ended;
+  });
+});
+
+describe('the signal is one for every library', () => {
+  async function signalOf(): Promise<{ signal: AbortSignal; abort: () => void }> {
+    const { fixture, context, end } = held();
+    const execution = fixture.start();
+    await settled();
+    const abort = (): void => {
+      execution.abort('canceled');
+      end();
+    };
+    return { signal: context().signal, abort };
+  }
+
+  it('adds a listener once, takes it away, and calls it with the signal', async () => {
+    const { signal, abort } = await signalOf();
+    const calls: unknown[] = [];
+    const twice = function (this: unknown, event: Event): void {
+      calls.push(this === signal, event.type, event.target === signal);
+    };
+    const removed = (): void => void calls.push('removed');
+    signal.addEventListener('abort', twice);
+    signal.addEventListener('abort', twice, { once: true });
+    signal.addEventListener('abort', removed);
+    signal.removeEventListener('abort', removed);
+    signal.onabort = removed;
+    expect(signal.onabort).toBe(removed);
+    signal.onabort = null;
+    expect(signal.onabort).toBeNull();
+    abort();
+    expect(calls).toEqual([true, 'abort', true]);
+  });
+
+  it('works with AbortSignal.any, timers, events and fetch', async () => {
+    const { signal, abort } = await signalOf();
+    expect(signal).toBeInstanceOf(AbortSignal);
+    const any = AbortSignal.any([signal, new AbortController().signal]);
+    const ends = Promise.allSettled([
+      setTimeout(60_000, undefined, { signal }),
+      once(new EventEmitter(), 'never', { signal }),
+      fetch('http://127.0.0.1:1/', { signal }),
+      fetch(new Request('http://127.0.0.1:1/', { signal: any })),
+    ]);
+    abort();
+    expect(any.aborted).toBe(true);
+    for (const end of await ends)
+      expect(end).toMatchObject({ status: 'rejected', reason: { name: 'AbortError' } });
   });
 });
 
