@@ -1,6 +1,7 @@
 import { type Clock } from '../cluster/clock.js';
+import { inOwnContext } from '../observability/own-context.js';
 
-/** One timer that can be set anew; the earlier setting is forgotten. */
+/** One timer that can be set anew; the earlier setting is forgotten. It rings in the engine's own context, whoever set it. */
 export class Alarm {
   #cancel: (() => void) | undefined;
 
@@ -10,7 +11,7 @@ export class Alarm {
     this.#cancel?.();
     this.#cancel = this.clock.timer(ms, () => {
       this.#cancel = undefined;
-      ring();
+      inOwnContext(ring);
     });
   }
 

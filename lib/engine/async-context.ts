@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type JobContext } from '../jobs/job-context.js';
+import { inOwnContext } from '../observability/own-context.js';
 
 const storage = new AsyncLocalStorage<JobContext>();
 
@@ -11,7 +12,7 @@ export function currentJob(): JobContext | undefined {
   return storage.getStore();
 }
 
-/** Runs `work` and all that it starts as part of a job. */
+/** Runs `work` and all that it starts as part of a job, and of nothing else: whoever woke the engine is no part of it. */
 export function runInJob<T>(context: JobContext, work: () => T): T {
-  return storage.run(context, work);
+  return inOwnContext(() => storage.run(context, work));
 }

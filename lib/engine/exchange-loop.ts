@@ -1,5 +1,6 @@
 import { type Bucket } from '../buckets/bucket.js';
 import { type WakeupHint } from '../cluster/cluster-coordinator.js';
+import { inOwnContext } from '../observability/own-context.js';
 import { type ClaimedJob } from '../store/job-store.js';
 import { Alarm } from './alarm.js';
 import { BucketTurns, type TurnResult } from './bucket-turns.js';
@@ -163,13 +164,13 @@ export class ExchangeLoop {
     this.#tellIdle();
   }
 
-  /** A turn soon: jobs that finish in the same tick travel together. */
+  /** A turn soon: jobs that finish in the same tick travel together. It is nobody's request that it serves. */
   #schedule(): void {
     if (this.#scheduled || this.#running || this.#stopped) return;
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
-      void this.#run();
+      void inOwnContext(() => this.#run());
     });
   }
 

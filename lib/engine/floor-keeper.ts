@@ -1,6 +1,7 @@
 import { type Clock } from '../cluster/clock.js';
 import { type DebugPoints } from '../observability/debug-points.js';
 import { type EngineEvents } from '../observability/engine-events.js';
+import { inOwnContext } from '../observability/own-context.js';
 import { type BucketRef, type ForeignStream, type HandlerFilter, type JobStore } from '../store/job-store.js';
 import { type ClaimedJob } from '../store/job-store.js';
 import { Floors, lastPlaces, type FloorsInUse } from './floors.js';
@@ -92,7 +93,7 @@ export class FloorKeeper {
     this.#timerAtMs = nowMs + inMs;
     this.#cancelTimer = this.#parts.clock.timer(inMs, () => {
       this.#disarm();
-      void this.#probe();
+      void inOwnContext(() => this.#probe());
     });
   }
 

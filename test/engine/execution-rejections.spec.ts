@@ -11,6 +11,7 @@ const FILES = [
   'engine/async-context.ts',
   'errors/describe-error.ts',
   'errors/show-value.ts',
+  'observability/own-context.ts',
 ];
 
 /** Each case is a process of its own, because what is at stake is whether it lives. */
