@@ -6,6 +6,7 @@ import { type BucketRef, type ForeignStream, type HandlerFilter, type JobStore }
 import { type ClaimedJob } from '../store/job-store.js';
 import { Floors, lastPlaces, type FloorsInUse } from './floors.js';
 import { PassOver } from './pass-over.js';
+import { Suspects } from './suspects.js';
 
 export interface FloorKeeperParts {
   readonly bucket: BucketRef;
@@ -48,7 +49,8 @@ export class FloorKeeper {
   }
 
   claimed(used: FloorsInUse, claimed: readonly ClaimedJob[]): void {
-    const last = lastPlaces(claimed);
+    // A suspect is taken from anywhere in its stream: what stands before it was passed over by nobody.
+    const last = lastPlaces(claimed.filter((job) => !Suspects.is(job)));
     this.#floors.claimed(used, last);
     this.#passOver.claimed(last);
     this.#arm();

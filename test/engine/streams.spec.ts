@@ -75,6 +75,30 @@ describe('what stands at the head of a stream', () => {
     expect(await dropped).toMatchObject({ place: undefined });
   });
 
+  it('a suspect, which is taken from anywhere in its stream, moves no floor past what nobody claimed', async () => {
+    const one = await fixture.node({ settings: { pollIntervalMs: 59_000 }, handlers: { work: () => {} } });
+    // As if a pinned snapshot kept a million dead entries before the floor.
+    one.real.probe = (): Promise<ProbeAnswer> => Promise.resolve({ oldest: {}, tookMs: 5 });
+    await one.runtime.start();
+    const raised = one.events.next('floor', ({ change }) => change === 'raised');
+    const probed = one.events.next('probe');
+    await one.enqueue({});
+    await probed;
+    await one.enqueue({});
+    await raised;
+    await one.store.insert([newJob({ name: 'work' })]);
+    await one.store.insert([newJob({ name: 'work' })]);
+    await fixture.database.query(
+      `update ratchet.job set crashes = 2 where id = (select id from ratchet.job order by id desc limit 1)`,
+    );
+    // Only the suspect is wanted: it stands behind the other.
+    const exchange = one.real.exchange.bind(one.real);
+    one.real.exchange = (request) => exchange(request.want > 0 ? { ...request, want: 1 } : request);
+    const settled = one.count('settled', 2);
+    one.messages.newWork('default', 2);
+    await settled;
+  });
+
   it('an idle bucket without a floor sends no probe', async () => {
     const one = await fixture.node({ settings: { pollIntervalMs: 10 }, handlers: { work: () => {} } });
     await one.runtime.start();
