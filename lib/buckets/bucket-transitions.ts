@@ -31,11 +31,6 @@ export function mayMove(from: BucketStatus, to: BucketStatus, by: BucketActor): 
   return BUCKET_TRANSITIONS.some((step) => step.from === from && step.to === to && step.by === by);
 }
 
-/** In these an exchange of the owner still settles; only in `active` does it claim. */
-export function settlesIn(status: BucketStatus): boolean {
-  return status === 'active' || status === 'completing';
-}
-
 /** The statuses that the owner of an idle bucket walks through to remove it. */
 export const OWNER_LEAVES: readonly BucketStatus[] = [
   'active',

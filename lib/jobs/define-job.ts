@@ -125,12 +125,7 @@ function isStandardSchema(value: unknown): value is StandardSchemaV1 {
   return typeof standard === 'object' && typeof standard.validate === 'function';
 }
 
-/** Whether two definitions of one name say the same. Those that differ fail at boot. */
-export function sameDefinition(one: JobDefinition, other: JobDefinition): boolean {
-  return one === other || differingKey(one, other) === undefined;
-}
-
-/** The first setting in which two definitions differ, for the boot error. */
+/** The first setting in which two definitions of one name differ, for the boot error; `undefined`: they say the same. */
 export function differingKey(one: JobDefinition, other: JobDefinition): keyof JobDefinition | undefined {
   const keys = [
     'name',
