@@ -14,6 +14,11 @@ import { Verdicts, type Consequences } from './verdicts.js';
 /** A wait for locked rows that was in vain is not repeated before this, so that one held row never owns the bucket. */
 const WAIT_AGAIN_AFTER_MS = 30_000;
 
+/** The claim found as many as it asked for, or more than its answer had room for. */
+export function mayHaveMore(request: ExchangeRequest, answer: ExchangeAnswer): boolean {
+  return answer.claimed.length === request.want || answer.nextDueInMs === 0;
+}
+
 export type TurnResult =
   | {
       readonly kind: 'answered';
@@ -208,7 +213,7 @@ export class BucketTurns {
     answer: ExchangeAnswer,
   ): Consequences {
     if (answer.claimed.length > 0) this.#floors.claimed(used, answer.claimed);
-    if (answer.owned && answer.claimed.length < request.want) this.#floors.short();
+    if (answer.owned && !mayHaveMore(request, answer)) this.#floors.short();
     this.outbox.passed(parcel);
     const skipped = new Set(answer.skipped);
     const lost = new Set(answer.lost);

@@ -3,7 +3,7 @@ import { type WakeupHint } from '../cluster/cluster-coordinator.js';
 import { inOwnContext } from '../observability/own-context.js';
 import { type ClaimedJob } from '../store/job-store.js';
 import { Alarm } from './alarm.js';
-import { BucketTurns, type TurnResult } from './bucket-turns.js';
+import { BucketTurns, mayHaveMore, type TurnResult } from './bucket-turns.js';
 import { type ExchangeLoopParts } from './exchange-loop-parts.js';
 import { FloorKeeper } from './floor-keeper.js';
 import { LookTimes } from './look-times.js';
@@ -224,9 +224,9 @@ export class ExchangeLoop {
       case 'answered': {
         const { answer, request } = result;
         if (request.want > 0) {
-          const full = answer.claimed.length === request.want;
-          this.#look = full || wakeups !== this.#wakeups;
-          this.#times.looked(nowMs, !full, answer.nextDueInMs);
+          const more = mayHaveMore(request, answer);
+          this.#look = more || wakeups !== this.#wakeups;
+          this.#times.looked(nowMs, !more, answer.nextDueInMs);
         }
         this.#heed(result.consequences);
         if (!answer.owned) this.depose();

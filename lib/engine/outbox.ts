@@ -1,7 +1,7 @@
 import { type LateOutcome, type Settlement } from '../store/job-store.js';
 
-/** An exchange carries at most so much of results, unless a single one is larger. */
-export const MOST_RESULT_BYTES = 1_000_000;
+/** An exchange carries at most so much of results, errors and progress, unless a single one is larger. */
+export const MOST_SENT_BYTES = 1_000_000;
 /** After so many skips the next send waits for the row. */
 export const SKIPS_BEFORE_WAITING = 5;
 
@@ -110,8 +110,8 @@ export class Outbox {
     let bytes = 0;
     for (const entry of overdue.length > 0 ? overdue : this.#entries.values()) {
       if (ids.has(entry.settlement.id)) continue;
-      bytes += entry.settlement.result?.length ?? 0;
-      if (entries.length > 0 && bytes > MOST_RESULT_BYTES) break;
+      bytes += bytesOf(entry.settlement);
+      if (entries.length > 0 && bytes > MOST_SENT_BYTES) break;
       ids.add(entry.settlement.id);
       entries.push(entry);
     }
@@ -142,6 +142,10 @@ export class Outbox {
   passed(parcel: Parcel): void {
     if (parcel.suspect) this.#suspects.shift();
   }
+}
+
+function bytesOf({ result, error, progress }: Settlement): number {
+  return (result?.length ?? 0) + (error?.length ?? 0) + (progress?.length ?? 0);
 }
 
 /** The same end without what the database refused: the result and the progress, and in the end the reason too. */

@@ -12,9 +12,12 @@ export interface TurnSituation {
   readonly claiming: boolean;
 }
 
+/** One exchange claims no more, however many slots are free: its reply must arrive in time, and the next one leaves at once. */
+export const MOST_CLAIMS = 500;
+
 /** `undefined`: no turn. Else how many jobs it may claim. */
 export function planTurn(situation: TurnSituation): number | undefined {
-  const want = situation.claiming ? situation.freeSlots : 0;
+  const want = situation.claiming ? Math.min(situation.freeSlots, MOST_CLAIMS) : 0;
   const settles =
     situation.fresh > 0 || situation.progress > 0 || (situation.skipped > 0 && situation.skippedDue);
   if (settles) return want;

@@ -151,7 +151,10 @@ export interface ExchangeAnswer {
   readonly lost: readonly string[];
   /** In claim order. */
   readonly claimed: readonly ClaimedJob[];
-  /** Milliseconds until the next pending job of the lane is due; `undefined` when there is none. Does not see this statement's own retries. */
+  /**
+   * Milliseconds until the next pending job of the lane is due; `undefined` when there is none. Does not see this statement's
+   * own retries. 0: more are due than the answer had room for, because of the size of their payloads.
+   */
   readonly nextDueInMs: number | undefined;
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { MOST_RESULT_BYTES, Outbox, SKIPS_BEFORE_WAITING } from '../../lib/engine/outbox.js';
+import { MOST_SENT_BYTES, Outbox, SKIPS_BEFORE_WAITING } from '../../lib/engine/outbox.js';
 import { type Settlement } from '../../lib/store/job-store.js';
 
 const done = (id: string, claimSeq = '1', result?: string): Settlement => ({
@@ -29,7 +29,7 @@ describe('Outbox', () => {
 
   it('carries at most a megabyte of results, but always at least one', () => {
     const outbox = new Outbox();
-    const big = 'x'.repeat(MOST_RESULT_BYTES * 0.6);
+    const big = 'x'.repeat(MOST_SENT_BYTES * 0.6);
     outbox.add(done('a', '1', big + big));
     outbox.add(done('b', '1', big));
     outbox.add(done('c', '1', big));
@@ -40,6 +40,17 @@ describe('Outbox', () => {
       for (const { key } of entries) outbox.remove(key);
     }
     expect(sent).toEqual([1, 1, 1]);
+  });
+
+  it('counts error texts and progress too', () => {
+    const outbox = new Outbox();
+    const big = 'x'.repeat(MOST_SENT_BYTES * 0.6);
+    outbox.add({ id: 'a', claimSeq: '1', outcome: 'failed', error: big });
+    outbox.add({ id: 'b', claimSeq: '1', outcome: 'snoozed', progress: big });
+    outbox.add(done('c', '1', big));
+    expect(outbox.next().entries.map(({ settlement }) => settlement.id)).toEqual(['a']);
+    outbox.remove('a/1');
+    expect(outbox.next().entries.map(({ settlement }) => settlement.id)).toEqual(['b']);
   });
 
   it('sends only the overdue ones when they are waited for', () => {

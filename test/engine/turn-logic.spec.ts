@@ -6,7 +6,7 @@ import { EngineFaults } from '../../lib/engine/engine-faults.js';
 import { respondTo } from '../../lib/engine/fault-response.js';
 import { LookTimes } from '../../lib/engine/look-times.js';
 import { PASS_OVER_MS, PassOver } from '../../lib/engine/pass-over.js';
-import { planTurn } from '../../lib/engine/turn-plan.js';
+import { MOST_CLAIMS, planTurn } from '../../lib/engine/turn-plan.js';
 import { EngineEvents } from '../../lib/observability/engine-events.js';
 import { StoreError, type StoreFaultKind } from '../../lib/store/store-fault.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -43,6 +43,10 @@ describe('planTurn', () => {
     expect(planTurn({ ...idle, fresh: 1, claiming: false })).toBe(0);
     expect(planTurn({ ...idle, progress: 1 })).toBe(10);
     expect(planTurn({ ...idle, look: true })).toBe(10);
+  });
+
+  it('claims a bounded number at once, however many slots are free', () => {
+    expect(planTurn({ ...idle, look: true, freeSlots: 10_000 })).toBe(MOST_CLAIMS);
   });
 
   it('does not spin for what was skipped', () => {

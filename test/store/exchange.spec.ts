@@ -64,6 +64,43 @@ describe('claiming', () => {
     expect(claimed[0]!.payload).toEqual({ big: true });
   });
 
+  it('ends with the payload that makes the answer large, and says that more is due now', async () => {
+    await insertJobs(
+      database,
+      Array.from({ length: 30 }, (_, n) => ({ id: uuid(n), overdue: 100 - n })),
+    );
+    await database.query(`update ratchet.job set payload = null where id <> $1`, [uuid(0)]);
+    // Numbers in disorder, so that they are stored as long as they are.
+    await database.query(
+      `insert into ratchet.job_payload
+       select j.id, to_jsonb(array(select random() from generate_series(1, 50000) where j.id is not null))
+         from ratchet.job j where j.payload is null`,
+    );
+    const sizes: number[] = [];
+    let left = 30;
+    while (left > 0) {
+      const { claimed, nextDueInMs } = await turn(bucket, { want: 100 });
+      expect(claimed[0]!.id).toBe(uuid(30 - left));
+      sizes.push(JSON.stringify(claimed.map(({ payload }) => payload)).length);
+      left -= claimed.length;
+      expect(nextDueInMs).toBe(left > 0 ? 0 : undefined);
+    }
+    expect(sizes.length).toBeGreaterThan(2);
+    expect(Math.max(...sizes)).toBeLessThan(20_000_000);
+  });
+
+  it('takes a job alone when its payload is larger than what an answer should hold', async () => {
+    await insertJobs(database, [{ id: uuid(1), overdue: 2 }, { id: uuid(2) }]);
+    await database.query('update ratchet.job set payload = null');
+    await database.query(
+      `insert into ratchet.job_payload select id, to_jsonb(repeat('x', 40000000)) from ratchet.job`,
+    );
+    for (const n of [1, 2]) {
+      const { claimed } = await turn(bucket, { want: 2 });
+      expect(claimed.map(({ id }) => id)).toEqual([uuid(n)]);
+    }
+  });
+
   it('takes priority + floor(overdue / boost), then time, exactly, for any backlog', async () => {
     const boost = 900;
     const row = fc.record({

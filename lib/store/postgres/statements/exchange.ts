@@ -20,6 +20,8 @@ import {
  *   stream has work, and future jobs lie behind every range.
  * - A slice reads at most `want + READ_AHEAD + readPast` index entries. They are read without a lock and filtered by handler; only
  *   what passes is locked, by its ctid. The conditions on `j` are the recheck after a lock that had to follow a newer version.
+ * - `fitting` cuts off the jobs whose payloads would make the reply too large to arrive in time; the answer then says that
+ *   more is due now. A stored size is read without the payload, and is a guess where the payload is compressed.
  * - `suspect`: a job that was running in two crashes or more is claimed apart from the others and one at a time, so that a
  *   poison pill cannot take the same innocents along until their budget is spent.
  * - Bucket and status are compared in a form from which the planner can prove no index (`is not distinct from`): otherwise
@@ -36,6 +38,10 @@ const PROGRESS = 5;
 
 /** Index entries that a slice reads beyond what it wants: rows of other nodes' handlers, rows locked by others. */
 export const READ_AHEAD = 300;
+
+/** A claim ends with the job whose payload takes it beyond this: by stored bytes, a compressed one counted so many times. */
+const MOST_PAYLOAD_BYTES = 8_000_000;
+const COMPRESSED_COUNTS = 20;
 
 /** Beyond so many boost intervals of age the order is oldest first. */
 const MOST_BOOSTS = 20;
@@ -144,7 +150,7 @@ slices as (
    order by t.p + k desc, k desc
 ),
 suspect as materialized (
-  select j.id from ${schema}.job j
+  select j.id, j.payload is null as apart from ${schema}.job j
    where $21::boolean and exists (select from bucket_row where status = 'active')
      and j.status = 0 and j.crashes >= 2 and j.lane = $19::text and j.scheduled_at <= ${now}
      and j.version <= ($15::int[])[array_position($14::text[], j.name)]
@@ -152,12 +158,12 @@ suspect as materialized (
      for update skip locked
 ),
 chosen as (
-  select x.id from (
-    select id from suspect
+  select x.id, x.apart from (
+    select id, apart from suspect
     union all
-    select c.id from slices o
+    select c.id, c.apart from slices o
      cross join lateral (
-       select j.id
+       select j.id, j.payload is null as apart
          from (
            select r.ctid as place, r.name, r.version from ${schema}.job r
             where r.status = 0 and r.crashes < 2 and r.lane = $19::text and r.priority = o.p
@@ -173,10 +179,22 @@ chosen as (
      ) c
   ) x limit $13::int
 ),
+fitting as materialized (
+  select f.id from (
+    select s.id, sum(s.bytes) over (rows unbounded preceding) - s.bytes as before
+      from (
+        select x.id, case when x.apart then coalesce((
+                 select pg_column_size(p.payload) * case when pg_column_compression(p.payload) is null then 1
+                                                         else ${COMPRESSED_COUNTS} end
+                   from ${schema}.job_payload p where p.job_id = x.id), 0) else 0 end as bytes
+          from chosen x
+      ) s
+  ) f where f.before < ${MOST_PAYLOAD_BYTES}
+),
 claimed as (
   update ${schema}.job j
      set status = 1, claim_seq = j.claim_seq + 1, bucket = $2::uuid, begun_at = ${now}, executions = j.executions + 1
-   where j.id = any (array(select id from chosen))
+   where j.id = any (array(select id from fitting))
   returning ${claimedJobColumns(`${schema}.job_payload`)},
             j.priority + case when $18::bigint = 0 then 0
               else least(floor(extract(epoch from ${now} - j.scheduled_at) * 1000 / $18::bigint), ${MOST_BOOSTS}) end::int as level
@@ -190,7 +208,8 @@ select x.tag, ${nothing}, null from (
 ) x where x.tag <> 'recorded'
 union all
 select case when exists (select from bucket_row) then 'owned' else 'deposed' end, ${nothing.replace('x.id', 'null')},
-       case when (select count(*) from chosen) < $13::int then (
+       case when (select count(*) from fitting) < (select count(*) from chosen) then 0
+            when (select count(*) from chosen) < $13::int then (
          select extract(epoch from min(d.scheduled_at) - ${now})::float8 * 1000 from (
            select e.scheduled_at from unnest($16::smallint[]) as t (p)
             cross join lateral (
