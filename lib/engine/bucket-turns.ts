@@ -1,7 +1,7 @@
 import { describeError } from '../errors/describe-error.js';
 import { PARTITION_DAYS } from '../maintenance/maintenance.js';
 import { type ClaimedJob, type ExchangeAnswer, type ExchangeRequest } from '../store/job-store.js';
-import { faultKindOf } from '../store/store-fault.js';
+import { faultKindOf, StoreError } from '../store/store-fault.js';
 import { type ExchangeLoopParts } from './exchange-loop-parts.js';
 import { respondTo } from './fault-response.js';
 import { type FloorKeeper } from './floor-keeper.js';
@@ -104,13 +104,15 @@ export class BucketTurns {
     const mayAsk = want > 0 && suspects.ask();
     const request = this.#request(parcel, used, want, mayAsk);
     this.#inFlight = true;
+    let arrived = false;
     try {
       await debug.reach('exchange.sending', bucket.ref.id);
       const answer = await store.exchange(request);
+      arrived = true;
       await debug.reach('exchange.answered', bucket.ref.id);
-      this.#failures = 0;
       faults.worked('exchange', bucket.ref.id);
       const consequences = this.#answered(request, parcel, used, answer);
+      this.#failures = 0;
       events.emit('turn', {
         bucket: bucket.ref.id,
         lane: bucket.ref.lane,
@@ -124,7 +126,9 @@ export class BucketTurns {
       });
       return { kind: 'answered', request, answer, consequences };
     } catch (error) {
-      return { kind: 'failed', delayMs: await this.#failed(error, request, parcel) };
+      // An answer that was not worked in to its end is as good as a lost one.
+      const fault = arrived ? lostAnswer(error) : error;
+      return { kind: 'failed', delayMs: await this.#failed(fault, request, parcel) };
     } finally {
       if (mayAsk) suspects.asked();
       this.#land();
@@ -257,4 +261,8 @@ export class BucketTurns {
     this.#inFlight = false;
     for (const resolve of this.#landings.splice(0)) resolve();
   }
+}
+
+function lostAnswer(cause: unknown): StoreError {
+  return new StoreError('unknown', `STORE_FAULT: ${describeError(cause).message}`, undefined, { cause });
 }

@@ -12,6 +12,9 @@ import { type RunningClaims } from './running-claims.js';
 import { planTurn, skippedDelayMs } from './turn-plan.js';
 import { type Consequences } from './verdicts.js';
 
+/** After a turn that broke by a fault of ours. */
+const BROKEN_TURN_DELAY_MS = 1_000;
+
 /**
  * When a bucket takes its turns. One exchange is in flight; what finishes meanwhile rides on the next, so batches grow
  * with load and a lone job waits for nothing; there is no timer for batching. A saturated bucket does not poll but still
@@ -177,20 +180,34 @@ export class ExchangeLoop {
   async #run(): Promise<void> {
     if (this.#running || this.#stopped) return;
     this.#running = true;
-    while (this.#mayTurn()) {
-      const wakeups = this.#wakeups;
-      if (this.#turns.unsure) this.#follow(await this.#turns.reconcile(), wakeups);
-      else {
-        const want = this.#plan();
-        if (want === undefined) break;
-        this.#follow(await this.#turns.send(want), wakeups);
+    try {
+      while (this.#mayTurn() && (await this.#turn())) {
+        // Handlers that end within this tick ride on the very next turn.
+        await new Promise((resolve) => setImmediate(resolve));
       }
-      // Handlers that end within this tick ride on the very next turn.
-      await new Promise((resolve) => setImmediate(resolve));
+    } catch (error) {
+      // A fault of ours, or of something that we were given: it must not end the bucket, nor spin.
+      this.#notBeforeMs = this.#nowMs() + BROKEN_TURN_DELAY_MS;
+      this.#parts.faults.failed('turn', error, 0, this.bucket.ref.id);
+    } finally {
+      this.#running = false;
+      this.#tellIdle();
+      this.#rest();
     }
-    this.#running = false;
-    this.#tellIdle();
-    this.#rest();
+  }
+
+  /** False: there is nothing to do. */
+  async #turn(): Promise<boolean> {
+    const wakeups = this.#wakeups;
+    if (this.#turns.unsure) {
+      this.#follow(await this.#turns.reconcile(), wakeups);
+      return true;
+    }
+    const want = this.#plan();
+    if (want === undefined) return false;
+    this.#times.looking();
+    this.#follow(await this.#turns.send(want), wakeups);
+    return true;
   }
 
   #mayTurn(): boolean {
@@ -252,6 +269,8 @@ export class ExchangeLoop {
 
   #sleepMs(nowMs: number): number | undefined {
     if (this.#notBeforeMs > nowMs) return this.#notBeforeMs - nowMs;
+    // Timers may ring a fraction too early: the time for a turn may have come since the loop looked.
+    if (this.#turns.unsure || this.#plan() !== undefined) return 0;
     const waits: number[] = [];
     if (this.#claiming && this.#parts.slots.free > 0) waits.push(this.#times.nextInMs(nowMs));
     if (this.#turns.outbox.size > 0) waits.push(Math.max(0, this.#skippedAgainMs - nowMs));

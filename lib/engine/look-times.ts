@@ -5,24 +5,34 @@
 export class LookTimes {
   #lastLookMs = Number.NEGATIVE_INFINITY;
   #dueAtMs = Number.POSITIVE_INFINITY;
+  /** The earliest due time told since the last claim left: its snapshot may be older than that job. */
+  #toldAtMs = Number.POSITIVE_INFINITY;
 
   constructor(private readonly pollIntervalMs: number) {}
 
   /** A job becomes due in so many milliseconds: told by a wakeup, or a retry that this node has just written. */
   dueIn(nowMs: number, delayMs: number): void {
     this.#dueAtMs = Math.min(this.#dueAtMs, nowMs + delayMs);
+    this.#toldAtMs = Math.min(this.#toldAtMs, nowMs + delayMs);
+  }
+
+  /** A claim leaves now. What is told from here on outlives its answer. */
+  looking(): void {
+    this.#toldAtMs = Number.POSITIVE_INFINITY;
   }
 
   /**
    * A claim was answered. `short`: it found fewer than it wanted, so the answer knows the next due time; only then the old
-   * one is forgotten, and own delays of the same exchange, which its snapshot could not see, are merged by `dueIn` afterwards.
+   * one is forgotten, but for what was told meanwhile. Own delays of the same exchange, which its snapshot could not see
+   * either, are merged by `dueIn` afterwards.
    */
   looked(nowMs: number, short: boolean, nextDueInMs: number | undefined): void {
     this.#lastLookMs = nowMs;
     if (!short) return;
     // One millisecond later rather than a claim that comes a fraction too early and finds nothing.
-    this.#dueAtMs =
+    const answeredMs =
       nextDueInMs === undefined ? Number.POSITIVE_INFINITY : nowMs + Math.max(0, nextDueInMs) + 1;
+    this.#dueAtMs = Math.min(answeredMs, this.#toldAtMs);
   }
 
   /** Milliseconds until the next look. */

@@ -67,6 +67,18 @@ describe('LookTimes', () => {
     expect(times.nextInMs(0)).toBe(100);
   });
 
+  it('keeps what it was told while a claim was under way, whose answer cannot know it', () => {
+    const times = new LookTimes(60_000);
+    times.dueIn(0, 50);
+    times.looking();
+    times.dueIn(0, 300);
+    times.looked(100, true, undefined);
+    expect(times.nextInMs(100)).toBe(200);
+    times.looking();
+    times.looked(400, true, undefined);
+    expect(times.nextInMs(400)).toBe(60_000);
+  });
+
   it('keeps what it knows after a full claim, which says nothing of the next due job', () => {
     const times = new LookTimes(60_000);
     times.looked(0, true, 300);
