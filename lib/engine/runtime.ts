@@ -4,6 +4,7 @@ import {
   type OnApplicationShutdown,
   type OnModuleDestroy,
 } from '@nestjs/common';
+import { within } from '../cluster/within.js';
 import { showValue } from '../errors/show-value.js';
 import { type Duration, durationMs } from '../jobs/duration.js';
 import { type DrainStep } from '../observability/engine-events.js';
@@ -11,7 +12,6 @@ import { type EngineParts } from './engine-parts.js';
 import { watchRejections } from './execution-rejections.js';
 import { NodeEngine } from './node-engine.js';
 import { CalledOff } from './patience.js';
-import { within } from './within.js';
 
 /** What a {@link RatchetRuntime} is doing. `draining` begins at once and never goes back. */
 export type RuntimeState = 'idle' | 'starting' | 'running' | 'draining' | 'drained' | 'closed';

@@ -1,4 +1,6 @@
 import { type Client } from 'pg';
+import { SystemClock } from '../../../cluster/clock.js';
+import { within as withinOn } from '../../../cluster/within.js';
 import { StoreError } from '../../store-fault.js';
 
 /** Cuts a connection off: pg's own `end()` waits for a server that may be gone. */
@@ -27,19 +29,9 @@ export async function guarded<T>(client: object, ms: number, reply: Promise<T>):
   }
 }
 
-/** True when `work` ended in time, well or not. */
-export async function within(ms: number, work: Promise<unknown>): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), ms);
-  });
-  const ended = work.then(
-    () => true,
-    () => true,
-  );
-  try {
-    return await Promise.race([ended, late]);
-  } finally {
-    clearTimeout(timer);
-  }
+const clock = new SystemClock();
+
+/** True when `work` ended in time, well or not. In real time: a socket knows no other. */
+export function within(ms: number, work: Promise<unknown>): Promise<boolean> {
+  return withinOn(clock, ms, work);
 }

@@ -1,4 +1,4 @@
-import { type Clock } from '../cluster/clock.js';
+import { type Clock } from './clock.js';
 
 /** Waits for `work`, but no longer than `ms`. False: the time was up (the work goes on). A rejection counts as done. */
 export function within(clock: Clock, ms: number, work: Promise<unknown>): Promise<boolean> {
