@@ -1,6 +1,9 @@
 import { type ResolvedBackoff } from '../jobs/backoff.js';
 import { type ExecutionOutcome, type JobStatus } from '../jobs/job-status.js';
 import { type PriorityRank } from '../jobs/priority.js';
+import { type ExecutionView, type JobView } from './job-view.js';
+
+export type { ExecutionView, JobView } from './job-view.js';
 
 /**
  * The port to the database. Its methods are meanings, not tables, so that another database can implement them and pass
@@ -247,50 +250,6 @@ export interface RescueReport {
   readonly recovered: number;
   /** Over the crash budget: moved to the dead letter. */
   readonly failed: number;
-}
-
-/** A job as people ask for it: live, finished, or in the dead letter. */
-export interface JobView {
-  readonly id: string;
-  readonly name: string;
-  readonly version: number;
-  readonly status: JobStatus;
-  readonly lane: string;
-  readonly priority: PriorityRank;
-  readonly payload: unknown;
-  readonly result: unknown;
-  readonly error: string | undefined;
-  readonly progress: unknown;
-  readonly scheduledAt: Date;
-  readonly createdAt: Date;
-  readonly begunAt: Date | undefined;
-  readonly endedAt: Date | undefined;
-  /** The node that runs it now, or ran it last. */
-  readonly node: string | undefined;
-  readonly executions: number;
-  readonly failures: number;
-  readonly crashes: number;
-  readonly claimSeq: string;
-  readonly maxRetries: number | undefined;
-  readonly businessKey: string | undefined;
-  readonly tags: readonly string[];
-  readonly metadata: unknown;
-  readonly parentId: string | undefined;
-}
-
-/** One attempt, from the uniting view. */
-export interface ExecutionView {
-  readonly jobId: string;
-  readonly claimSeq: string;
-  readonly number: number;
-  readonly node: string | undefined;
-  readonly outcome: ExecutionOutcome | 'running';
-  readonly error: string | undefined;
-  readonly beganAt: Date | undefined;
-  readonly endedAt: Date | undefined;
-  readonly lateOutcome: string | undefined;
-  readonly lateError: string | undefined;
-  readonly lateAt: Date | undefined;
 }
 
 export type Canceled =
