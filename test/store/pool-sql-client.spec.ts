@@ -70,6 +70,37 @@ describe('PoolSqlClient', () => {
   });
 });
 
+describe('PoolSqlClient and a server that falls silent', () => {
+  it('gives up on the statement, the transaction and the socket, and goes on with another', async () => {
+    const proxy = await createTcpProxy(database.url);
+    const client = new PoolSqlClient(clientConfigOf(proxy.url), 1, 200);
+    await client.query({ text: 'select 1' });
+    proxy.freeze();
+    await expect(client.query({ text: 'select 2' })).rejects.toMatchObject({ kind: 'unknown' });
+    proxy.thaw();
+    expect(await client.query({ text: 'select 3 as three' })).toEqual([{ three: 3 }]);
+    const lost = client.transaction(async (transaction) => {
+      await transaction.query('select 4', []);
+      proxy.freeze();
+      await transaction.query('select 5', []);
+    });
+    await expect(lost).rejects.toMatchObject({ kind: 'unknown' });
+    proxy.thaw();
+    expect(await client.query({ text: 'select 6 as six' })).toEqual([{ six: 6 }]);
+    await client.close();
+    await proxy.close();
+  });
+
+  it('waits for what may take long', async () => {
+    const client = new PoolSqlClient(clientConfigOf(database.url), 1, 50);
+    const long = client.transaction((transaction) => transaction.query('select pg_sleep(0.2)::text', []), {
+      patient: true,
+    });
+    await expect(long).resolves.toHaveLength(1);
+    await client.close();
+  });
+});
+
 describe('EngineConnection', () => {
   it('can be closed while it connects to a server that says nothing', async () => {
     const proxy = await createTcpProxy(database.url);

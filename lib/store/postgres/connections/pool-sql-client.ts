@@ -1,14 +1,18 @@
 import pg from 'pg';
 import { StoreClosedError } from '../../../errors/store-errors.js';
 import { type StoreTransaction } from '../../job-store.js';
-import { type Row, type SqlClient, type Statement } from '../../sql-client.js';
+import { type Row, type SqlClient, type Statement, type TransactionOptions } from '../../sql-client.js';
+import { STATEMENT_GUARD_MS } from './pinned-settings.js';
 import { plainTypes } from './plain-types.js';
-import { destroySocket, within } from './sockets.js';
+import { destroySocket, guarded, within } from './sockets.js';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 const CLOSE_TIMEOUT_MS = 2_000;
 
-/** A small pool of our own, opened at first use: for `connection` and `database: 'embedded'`. Closing it is bounded in time. */
+/**
+ * A small pool of our own, opened at first use: for `connection` and `database: 'embedded'`. A server that falls silent costs
+ * a statement its time and the pool one socket, never the pool; closing is bounded in time too.
+ */
 export class PoolSqlClient implements SqlClient {
   #pool: Promise<pg.Pool> | undefined;
   readonly #open = new Set<pg.PoolClient>();
@@ -17,36 +21,39 @@ export class PoolSqlClient implements SqlClient {
   constructor(
     private readonly config: () => Promise<pg.ClientConfig>,
     private readonly size: number,
+    private readonly guardMs = STATEMENT_GUARD_MS,
   ) {}
 
-  async query(statement: Statement, parameters: readonly unknown[] = []): Promise<Row[]> {
-    const pool = await this.#opened();
-    return (await pool.query<Row>({ ...statement, values: [...parameters] })).rows;
+  query(statement: Statement, parameters: readonly unknown[] = []): Promise<Row[]> {
+    return this.#use(async (client) => {
+      const { rows } = await guarded(
+        client,
+        this.guardMs,
+        client.query<Row>({ ...statement, values: [...parameters] }),
+      );
+      return rows;
+    });
   }
 
-  async transaction<T>(work: (transaction: StoreTransaction) => Promise<T>): Promise<T> {
-    const pool = await this.#opened();
-    const client = await pool.connect();
-    let broken = false;
-    // The pool listens to idle clients only: a loss between two statements of ours would end the process.
-    const onLoss = (): void => {
-      broken = true;
-    };
-    client.on('error', onLoss);
-    try {
-      await client.query('begin');
-      const result = await work({
-        query: async (text, parameters) => (await client.query<Row>({ text, values: [...parameters] })).rows,
-      });
-      await client.query('commit');
-      return result;
-    } catch (error) {
-      await client.query('rollback').catch(() => (broken = true));
-      throw error;
-    } finally {
-      client.off('error', onLoss);
-      client.release(broken);
-    }
+  transaction<T>(
+    work: (transaction: StoreTransaction) => Promise<T>,
+    { patient = false }: TransactionOptions = {},
+  ): Promise<T> {
+    return this.#use(async (client) => {
+      const send = async (text: string, values: unknown[] = []): Promise<Row[]> => {
+        const reply = client.query<Row>({ text, values });
+        return (await (patient ? reply : guarded(client, this.guardMs, reply))).rows;
+      };
+      await send('begin');
+      try {
+        const result = await work({ query: (text, parameters) => send(text, [...parameters]) });
+        await send('commit');
+        return result;
+      } catch (error) {
+        await send('rollback').catch(() => undefined);
+        throw error;
+      }
+    });
   }
 
   async close(): Promise<void> {
@@ -56,6 +63,24 @@ export class PoolSqlClient implements SqlClient {
     // The pool waits for statements in flight, whose server may be gone.
     if (await within(CLOSE_TIMEOUT_MS, pool.end())) return;
     for (const client of this.#open) destroySocket(client);
+  }
+
+  /** After an error the connection is not used again: its session, or what it has prepared, may be of no more use. */
+  async #use<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+    const pool = await this.#opened();
+    const client = await pool.connect();
+    let broken = true;
+    // The pool listens to idle clients only: a loss between two statements of ours would end the process.
+    const onLoss = (): void => undefined;
+    client.on('error', onLoss);
+    try {
+      const result = await work(client);
+      broken = false;
+      return result;
+    } finally {
+      client.off('error', onLoss);
+      client.release(broken);
+    }
   }
 
   #opened(): Promise<pg.Pool> {

@@ -50,7 +50,7 @@ export class Migrator {
     const found = await this.#versionOf((text, parameters) => this.client.query({ text }, parameters));
     if (found >= SCHEMA_VERSION) return;
     if (this.mode === 'check') throw new SchemaOlderError(this.schema, found, SCHEMA_VERSION);
-    await this.client.transaction((transaction) => this.#apply(transaction));
+    await this.client.transaction((transaction) => this.#apply(transaction), { patient: true });
   }
 
   async #apply(transaction: StoreTransaction): Promise<void> {
