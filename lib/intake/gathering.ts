@@ -1,7 +1,7 @@
-import { IntakeFullError } from '../errors/intake-errors.js';
 import { inOwnContext } from '../observability/own-context.js';
 import { type Inserted, type NewJob } from '../store/job-store.js';
 import { faultKindOf } from '../store/store-fault.js';
+import { Backlog } from './backlog.js';
 import { type InsertRetry } from './insert-retry.js';
 
 /** What one statement carries at most. */
@@ -9,9 +9,6 @@ const GROUP_JOBS = 1_000;
 const GROUP_BYTES = 1_000_000;
 /** Statements at once. The second lets one be built while the other is committed; more would only make groups smaller. */
 const IN_FLIGHT = 2;
-/** What may wait for its statement. Beyond, the process takes in more than its database can, and callers must hear of it. */
-const WAITING_JOBS = 100_000;
-const WAITING_BYTES = 256_000_000;
 
 interface Waiting {
   readonly job: NewJob;
@@ -31,8 +28,6 @@ type Queue = Waiting[];
  */
 export class Gathering {
   readonly #queues = new Map<string, Queue>();
-  #waitingJobs = 0;
-  #waitingBytes = 0;
   #inFlight = 0;
   #scheduled = false;
 
@@ -40,7 +35,7 @@ export class Gathering {
     private readonly inserts: InsertRetry,
     /** Must not throw. */
     private readonly committed: (jobs: readonly NewJob[]) => void,
-    private readonly limits = { jobs: WAITING_JOBS, bytes: WAITING_BYTES },
+    private readonly waiting = new Backlog(),
   ) {}
 
   /**
@@ -48,14 +43,9 @@ export class Gathering {
    *
    * @throws IntakeFullError when too much is waiting already.
    */
-  add(job: NewJob): Promise<Inserted> {
-    const bytes = job.payload.length;
-    if (this.#waitingJobs >= this.limits.jobs || this.#waitingBytes + bytes > this.limits.bytes) {
-      return Promise.reject(new IntakeFullError(this.#waitingJobs));
-    }
-    this.#waitingJobs += 1;
-    this.#waitingBytes += bytes;
-    return new Promise((resolve, reject) => {
+  async add(job: NewJob): Promise<Inserted> {
+    this.waiting.enter([job]);
+    return await new Promise((resolve, reject) => {
       const fate = job.parent ? `${job.parent.id}/${job.parent.claimSeq}` : '';
       const queue = this.#queues.get(fate);
       if (queue) queue.push({ job, resolve, reject });
@@ -65,7 +55,7 @@ export class Gathering {
   }
 
   #schedule(): void {
-    if (this.#scheduled || this.#inFlight >= IN_FLIGHT || this.#waitingJobs === 0) return;
+    if (this.#scheduled || this.#inFlight >= IN_FLIGHT || this.waiting.jobs === 0) return;
     this.#scheduled = true;
     // After this turn's microtasks: callers in one Promise.all have then all arrived.
     setImmediate(() => {
@@ -97,8 +87,7 @@ export class Gathering {
       const group = queue.splice(0, count);
       this.#queues.delete(fate);
       if (queue.length > 0) this.#queues.set(fate, queue);
-      this.#waitingJobs -= count;
-      this.#waitingBytes -= bytes;
+      this.waiting.leave(group.map(({ job }) => job));
       return group;
     }
     return [];

@@ -1,6 +1,7 @@
 import { type ClusterMessages } from '../cluster/cluster-messages.js';
 import { type Inserted, type JobStore, type NewJob } from '../store/job-store.js';
 import { AfterCommit } from './after-commit.js';
+import { Backlog, type BacklogLimits } from './backlog.js';
 import { enqueueError } from './enqueue-error.js';
 import { Enlistment } from './enlistment.js';
 import { Gathering } from './gathering.js';
@@ -17,6 +18,8 @@ export interface IntakeOptions {
   readonly dataSource?: object | undefined;
   /** The module option `transaction`. */
   readonly ambient?: (() => unknown) | undefined;
+  /** How many jobs with keys may wait. */
+  readonly limits?: BacklogLimits | undefined;
 }
 
 /**
@@ -32,13 +35,16 @@ export class Intake {
   readonly #inserts: InsertRetry;
   readonly #gathering: Gathering;
   readonly #keyed = new KeyedTurns();
+  /** For their keys and a slot. */
+  readonly #waiting: Backlog;
   readonly #joined: JoinedTransactions;
   readonly #afterCommit: AfterCommit;
   readonly #outstanding = new Set<Promise<unknown>>();
 
-  constructor({ store, messages, dataSource, ambient }: IntakeOptions) {
+  constructor({ store, messages, dataSource, ambient, limits }: IntakeOptions) {
     this.#store = store;
     this.#messages = messages;
+    this.#waiting = new Backlog(limits);
     this.#inserts = new InsertRetry(store);
     this.#gathering = new Gathering(this.#inserts, (jobs) => new Wakeups(jobs).send(messages));
     this.#joined = new JoinedTransactions((transaction) => store.enlist(transaction));
@@ -107,9 +113,18 @@ export class Intake {
     const keys = keysOf(jobs);
     if (gathered && first && keys.length === 0) return [await this.#gathering.add(first)];
     const insert = (): Promise<readonly Inserted[]> => this.#inserts.insert(jobs);
-    const inserted = await (keys.length > 0 ? this.#keyed.run(keys, insert) : insert());
+    const inserted = await (keys.length > 0 ? this.#inTurn(keys, jobs, insert) : insert());
     new Wakeups(created(jobs, inserted)).send(this.#messages);
     return inserted;
+  }
+
+  async #inTurn<T>(keys: readonly string[], jobs: readonly NewJob[], work: () => Promise<T>): Promise<T> {
+    this.#waiting.enter(jobs);
+    try {
+      return await this.#keyed.run(keys, work);
+    } finally {
+      this.#waiting.leave(jobs);
+    }
   }
 
   #join(joined: JoinedTransaction, making: () => Promise<readonly NewJob[]>): Promise<readonly Inserted[]> {

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { Backlog } from '../../lib/intake/backlog.js';
 import { Gathering } from '../../lib/intake/gathering.js';
 import { InsertRetry } from '../../lib/intake/insert-retry.js';
 import { type NewJob } from '../../lib/store/job-store.js';
@@ -112,7 +113,11 @@ describe('Gathering', () => {
   });
 
   it('refuses more than it may hold', async () => {
-    gathering = new Gathering(new InsertRetry(store), () => undefined, { jobs: 10, bytes: 1_000 });
+    gathering = new Gathering(
+      new InsertRetry(store),
+      () => undefined,
+      new Backlog({ jobs: 10, bytes: 1_000 }),
+    );
     const { answers } = add(11);
     await expect(gathering.add(newJob())).rejects.toMatchObject({ code: 'INTAKE_FULL', retryable: true });
     (await store.call(0)).answer();

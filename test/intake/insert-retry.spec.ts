@@ -77,4 +77,48 @@ describe('InsertRetry', () => {
     });
     await expect(racing.insert([job])).resolves.toEqual([{ outcome: 'created', id: job.id }]);
   });
+
+  it.each([true, false])('asks for one job of many, which tells of all: committed %s', async (committed) => {
+    store.judge = () => (store.calls.length === 1 ? { error: fault('unknown'), committed } : undefined);
+    const jobs = Array.from({ length: 5_000 }, (_, n) => newJob(n % 2 ? { businessKey: `k${n}` } : {}));
+    const asked: string[] = [];
+    const get = store.get.bind(store);
+    store.get = (id) => (asked.push(id), get(id));
+    await expect(inserts.insert(jobs)).resolves.toEqual(jobs.map(({ id }) => ({ outcome: 'created', id })));
+    expect(asked).toHaveLength(1);
+    expect(store.calls).toHaveLength(committed ? 1 : 2);
+    expect(store.rows.size).toBe(5_000);
+  });
+
+  it('asks for none of many whose idempotency keys know them again', async () => {
+    const jobs = Array.from({ length: 500 }, (_, n) =>
+      newJob({ idempotencyKey: { key: `i${n}`, expiresInMs: 60_000 } }),
+    );
+    let calls = 0;
+    const lost = new InsertRetry({
+      get: () => Promise.reject(new Error('asked')),
+      insert: (given) =>
+        calls++ === 0
+          ? Promise.reject(fault('unknown'))
+          : Promise.resolve(given.map(({ id }): Inserted => ({ outcome: 'existing', id }))),
+    });
+    await expect(lost.insert(jobs)).resolves.toEqual(jobs.map(({ id }) => ({ outcome: 'created', id })));
+  });
+
+  it('looks each of them up once it has met its own ids, although the last has left no trace', async () => {
+    const jobs = Array.from({ length: 10 }, () => newJob());
+    store.judge = (given) => {
+      if (store.calls.length === 1) return { error: fault('unknown'), committed: true };
+      return given.some(({ id }) => store.rows.has(id)) ? { error: fault('bad_row') } : undefined;
+    };
+    const inserting = inserts.insert(jobs);
+    store.rows.delete(jobs[9]!.id);
+    await expect(inserting).resolves.toEqual(jobs.map(({ id }) => ({ outcome: 'created', id })));
+    expect(store.calls.map(({ jobs: sent }) => sent.length)).toEqual([10, 10, 1]);
+  });
+
+  it('tells that nobody knows when no reply comes at all', async () => {
+    const silent = new InsertRetry(store, 20);
+    await expect(silent.insert([newJob()])).rejects.toMatchObject({ kind: 'unknown' });
+  });
 });

@@ -191,6 +191,24 @@ describe('Intake on a database', () => {
     });
   });
 
+  it('refuses more jobs with keys than may wait, and takes them again when there is room', async () => {
+    const { store, messages } = app;
+    const intake = new Intake({ store, messages, limits: { jobs: 20, bytes: 1_000_000 } });
+    const maker = new JobMaker({ payloadBytes: 1_000, idempotencyExpiryMs: 1_000 });
+    const scheduler = new JobScheduler({ store, intake, maker, messages });
+    const wave = (): Promise<PromiseSettledResult<JobHandle>[]> =>
+      Promise.allSettled(
+        Array.from({ length: 30 }, (_, n) =>
+          scheduler.enqueue(Note, { n }, { businessKey: `k${n}`, onConflict: 'replace' }),
+        ),
+      );
+    const first = await wave();
+    expect(first.slice(0, 20).every(({ status }) => status === 'fulfilled')).toBe(true);
+    for (const refused of first.slice(20)) expect(refused).toMatchObject({ reason: { code: 'INTAKE_FULL' } });
+    expect((await wave()).filter(({ status }) => status === 'fulfilled')).toHaveLength(20);
+    await intake.close();
+  });
+
   it('flushes what is on its way, and takes its subscriber out when it closes', async () => {
     const before = app.source.subscribers.length;
     const intake = new Intake({ store: app.store, messages: app.messages, dataSource: app.source });
