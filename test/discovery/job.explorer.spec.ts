@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { type ModuleMetadata, Controller, Inject, Injectable, Module, Scope } from '@nestjs/common';
-import { DiscoveryModule, DiscoveryService, REQUEST } from '@nestjs/core';
+import { DiscoveryModule, DiscoveryService, ModuleRef, REQUEST } from '@nestjs/core';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { Job } from '../../lib/decorators/job.decorator.js';
 import { JOB_MARK } from '../../lib/decorators/job-mark.js';
@@ -64,6 +64,26 @@ class MailJobs {
 }
 
 describe('discovery', () => {
+  it('tells the handlers to a module that is initialised before it', async () => {
+    let found: unknown;
+    @Injectable()
+    class Early {
+      constructor(private readonly modules: ModuleRef) {}
+      onModuleInit(): void {
+        found = this.modules.get(DiscoveredHandlers, { strict: false }).find('late')?.owner;
+      }
+    }
+    @Module({ providers: [Early] })
+    class EarlyModule {}
+    @Injectable()
+    class LateJobs {
+      @Job('late', { lane: 'mail' })
+      run(): void {}
+    }
+    await discover({ imports: [EarlyModule], providers: [LateJobs] });
+    expect(found).toBe('LateJobs.run');
+  });
+
   it('finds a singleton and calls the method on it with payload and context', async () => {
     const handlers = await discover({ providers: [Mailer, MailJobs] });
     expect(handlers.all().map(({ owner, definition }) => [owner, definition.name])).toEqual([
