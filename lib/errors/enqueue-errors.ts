@@ -55,7 +55,7 @@ export class EnqueueConflictError extends RatchetError {
   }
 }
 
-/** What was given as `transaction` is not inside one, or was no longer when the job's turn came: nothing was written. */
+/** What is given as `transaction` is not inside one, its connection was lost, or it ended before the job's turn: nothing was written. */
 export class TransactionNotActiveError extends RatchetError {
   override readonly code = 'TRANSACTION_NOT_ACTIVE';
 
@@ -64,6 +64,14 @@ export class TransactionNotActiveError extends RatchetError {
     mend = 'give the manager that dataSource.transaction() hands to its callback, or leave the option out',
   ) {
     super(`TRANSACTION_NOT_ACTIVE: enqueue.transaction: the ${what} has no active transaction; ${mend}`);
+  }
+
+  /** Its connection was lost, or given back, before a commit. */
+  static cutOff(): TransactionNotActiveError {
+    return new TransactionNotActiveError(
+      'QueryRunner',
+      'its connection was lost or released before the commit, so that nothing of the transaction is kept; run all of it again',
+    );
   }
 
   /** Committed or rolled back between the call and its turn on the connection. */

@@ -12,13 +12,13 @@ export class IntakeFullError extends RatchetError {
   }
 }
 
-/** The QueryRunner given as `transaction` has been released: its connection may be in other hands. */
+/** The transaction given is over, and its QueryRunner released: the connection may be in other hands. */
 export class TransactionReleasedError extends RatchetError {
   override readonly code = 'TRANSACTION_RELEASED';
 
   constructor() {
     super(
-      'TRANSACTION_RELEASED: enqueue.transaction: the QueryRunner is released; enqueue before release(), inside its transaction',
+      'TRANSACTION_RELEASED: enqueue.transaction: the transaction is over and its QueryRunner released; enqueue and await it inside, before the commit',
     );
   }
 }

@@ -37,9 +37,9 @@ export class Enlistment {
    * The transaction to join, or `undefined` for none. Nothing is awaited: it is the one of the moment of the call.
    *
    * @param given - the `transaction` option of the call.
-   * @throws TransactionNotActiveError when `given` is no manager or runner inside a transaction. A manager of the module
-   *   option outside a transaction counts as none.
-   * @throws TransactionReleasedError when the runner has been released.
+   * @throws TransactionNotActiveError when `given` is no manager or runner inside a transaction, or when the connection of
+   *   that transaction is gone. A manager of the module option outside a transaction counts as none.
+   * @throws TransactionReleasedError when the runner of `given` was released after its transaction.
    * @throws ForeignTransactionError when it is no transaction of PostgreSQL.
    */
   find(given: unknown): JoinedTransaction | undefined {
@@ -48,9 +48,12 @@ export class Enlistment {
     const runner = runnerOf(candidate);
     if (!runner?.isTransactionActive) {
       if (given === undefined || given === null) return undefined;
-      throw new TransactionNotActiveError(describe(candidate));
+      throw runner?.isReleased
+        ? new TransactionReleasedError()
+        : new TransactionNotActiveError(describe(candidate));
     }
-    if (runner.isReleased) throw new TransactionReleasedError();
+    // TypeORM releases a runner whose connection was lost, and leaves its transaction marked as active.
+    if (runner.isReleased) throw TransactionNotActiveError.cutOff();
     const source = dataSourceOf(runner);
     if (source && source.options.type !== 'postgres') throw new ForeignTransactionError(nameOf(source));
     return this.options.join(runner);

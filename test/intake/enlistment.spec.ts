@@ -91,10 +91,25 @@ describe.each(TYPEORM_VERSIONS)('Enlistment with TypeORM $version', ({ make }) =
     await runner.startTransaction();
     await runner.commitTransaction();
     await expect(find(runner)).rejects.toMatchObject({ code: 'TRANSACTION_NOT_ACTIVE' });
-    await runner.startTransaction();
-    await runner.query('rollback');
     await runner.release();
     await expect(find(runner)).rejects.toMatchObject({ code: 'TRANSACTION_RELEASED' });
+    const over = await source.transaction((tx) => Promise.resolve(tx));
+    await expect(find(over)).rejects.toMatchObject({ code: 'TRANSACTION_RELEASED' });
+  });
+
+  it('says that a transaction whose backend died must run again', async () => {
+    const runner = source.createQueryRunner();
+    await runner.startTransaction();
+    const [backend] = (await runner.query('select pg_backend_pid() as pid')) as { pid: number }[];
+    await database.query('select pg_terminate_backend($1)', [backend!.pid]);
+    while (!runner.isReleased) await new Promise((resolve) => setImmediate(resolve));
+    await expect(find(runner)).rejects.toMatchObject({
+      code: 'TRANSACTION_NOT_ACTIVE',
+      message: expect.stringContaining('its connection was lost'),
+    });
+    // Nor is it passed over when it is the ambient one: the job would be committed although its transaction is not.
+    ambient = runner.manager;
+    await expect(find(undefined)).rejects.toMatchObject({ code: 'TRANSACTION_NOT_ACTIVE' });
   });
 
   it('asks once whether the transaction of another DataSource reaches the tables', async () => {
