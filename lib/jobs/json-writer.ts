@@ -99,10 +99,25 @@ export class JsonWriter {
       return;
     }
     this.#ancestors.push(value);
-    if (Array.isArray(value)) this.#array(value);
+    if (Array.isArray(value)) this.#arrayItself(value);
     else if (this.#isPlain(value)) this.#object(value);
     else this.#instance(value);
     this.#ancestors.pop();
+  }
+
+  #arrayItself(value: readonly unknown[]): void {
+    if (this.mode === 'clean') {
+      if (typeof this.#read(value, 'toJSON') === 'function') this.#ownForm(value);
+      else this.#array(value);
+      return;
+    }
+    // A hole is refused anyway, so further keys can only be properties beside the items.
+    const own = Reflect.ownKeys(value);
+    if (own.length > value.length + 1) {
+      const beside = own.slice(value.length).find((key) => key !== 'length');
+      this.#lost(value, beside);
+    }
+    this.#array(value);
   }
 
   #array(items: readonly unknown[]): void {
@@ -119,7 +134,8 @@ export class JsonWriter {
   #object(value: object): void {
     this.#emit('{');
     let separator = '';
-    for (const key of Object.keys(value)) {
+    const keys = Object.keys(value);
+    for (const key of keys) {
       this.#path.push(key);
       const item = this.#read(value, key);
       if (item === undefined) {
@@ -131,13 +147,18 @@ export class JsonWriter {
       }
       this.#path.pop();
     }
-    if (
-      this.mode === 'strict' &&
-      Object.getOwnPropertySymbols(value).some((key) => isEnumerable(value, key))
-    ) {
-      this.#odd('has a symbol as key, which JSON leaves out', '');
-    }
+    if (this.mode !== 'clean') this.#lost(value, leftOut(value, keys));
     this.#emit('}');
+  }
+
+  /** A property that the text does not hold; `undefined` for none. */
+  #lost(value: object, key: PropertyKey | undefined): void {
+    if (key === undefined) return;
+    this.changed = true;
+    if (this.mode !== 'strict') return;
+    const shown = pathText('', [key]);
+    const why = typeof key === 'symbol' ? 'a symbol' : Array.isArray(value) ? 'no index' : 'not enumerable';
+    this.#odd(`has a property ${shown} that is ${why}, which JSON leaves out`, '');
   }
 
   /** Whatever has a prototype of its own. */
@@ -167,6 +188,7 @@ export class JsonWriter {
   #cleanInstance(value: object): void {
     if (types.isMap(value)) this.#array([...value]);
     else if (types.isSet(value)) this.#array([...value]);
+    else if (types.isBoxedPrimitive(value)) this.#value(this.#guarded(() => value.valueOf()));
     else if (types.isNativeError(value)) {
       const { name, message } = describeError(value);
       this.#object({ name, message });
@@ -185,7 +207,7 @@ export class JsonWriter {
     const prototype: unknown = Object.getPrototypeOf(value);
     // Not compared with Object.prototype: objects of another realm (jest, vm) are plain too.
     const plain = prototype === null || Object.getPrototypeOf(prototype) === null;
-    if (!plain || types.isNativeError(value)) return false;
+    if (!plain || types.isNativeError(value) || types.isArgumentsObject(value)) return false;
     if (typeof this.#read(value, 'toJSON') !== 'function') return true;
     if (this.mode === 'strict') this.#odd('has a toJSON method, which would change it', 'null');
     return false;
@@ -254,6 +276,7 @@ const NO_JSON_FORM = new Set([
   'ArrayBuffer',
   'DataView',
   'Error',
+  'Arguments',
 ]);
 
 const MENDS: Readonly<Record<string, string>> = {
@@ -261,6 +284,7 @@ const MENDS: Readonly<Record<string, string>> = {
   Buffer: "pass buffer.toString('base64'), or store the bytes elsewhere and pass their key",
   Map: 'pass Object.fromEntries(map), or an array',
   Set: 'pass an array',
+  Arguments: 'pass [...arguments]',
 };
 
 function kindOf(value: object): string {
@@ -272,6 +296,14 @@ function kindOf(value: object): string {
   return typeof constructor === 'function' && constructor.name !== '' ? constructor.name : 'a class';
 }
 
-function isEnumerable(value: object, key: symbol): boolean {
+/** A symbol that is not enumerable is a mark that somebody hid on purpose, no data. */
+function leftOut(value: object, keys: readonly string[]): PropertyKey | undefined {
+  // Two calls: Reflect.ownKeys is several times slower, and this is asked of every object.
+  const names = Object.getOwnPropertyNames(value);
+  if (names.length > keys.length) return names.find((key) => !isEnumerable(value, key));
+  return Object.getOwnPropertySymbols(value).find((key) => isEnumerable(value, key));
+}
+
+function isEnumerable(value: object, key: PropertyKey): boolean {
   return Object.prototype.propertyIsEnumerable.call(value, key);
 }

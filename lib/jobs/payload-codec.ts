@@ -10,7 +10,8 @@ export { cleanText } from '../errors/clean-text.js';
 
 /**
  * The payload as the JSON text to store: its *input* form, checked by the definition's schema when there is one. What it
- * accepts comes back from PostgreSQL equal to what was given (`-0` as `0`; properties that are `undefined` are left out).
+ * accepts comes back from PostgreSQL equal to what was given (`-0` as `0`; properties that are `undefined` are left out;
+ * what somebody hid under a symbol that is not enumerable stays behind).
  *
  * @throws PayloadInvalidError, PayloadNotJsonError (with the path), PayloadTooLargeError
  */

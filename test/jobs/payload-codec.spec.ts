@@ -29,6 +29,8 @@ const cyclic = (): object => {
   (value['list'] as unknown[]).push({ back: value });
   return value;
 };
+const hidden = <T extends object>(value: T): T => Object.defineProperty(value, 'secret', { value: 1 });
+const argumentsOf = runInNewContext('(function () { return arguments; })') as (...given: unknown[]) => object;
 const nested = (levels: number): unknown => {
   let value: unknown = 1;
   for (let level = 0; level < levels; level++) value = [value];
@@ -83,6 +85,11 @@ describe('a payload without a schema', () => {
     expect(await encode(value)).toBe('{"once":1}');
   });
 
+  it('may carry a symbol that is not enumerable: a mark of some library, no data', async () => {
+    const value = Object.defineProperty({ a: 1 }, Symbol('mark'), { value: 1 });
+    expect(await encode(value)).toBe('{"a":1}');
+  });
+
   it('may hold one object twice', async () => {
     const shared = { a: 1 };
     expect(await trip([shared, shared])).toEqual([shared, shared]);
@@ -101,6 +108,15 @@ describe('a payload without a schema', () => {
     ['a function', { a: () => 1 }, 'payload.a', 'function'],
     ['a symbol', { a: Symbol('x') }, 'payload.a', 'symbol'],
     ['a symbol as key', { a: { [Symbol('x')]: 1 } }, 'payload.a', 'symbol'],
+    ['an array with a property', { a: 'xy'.match(/y/) }, 'payload.a', '.index that is no index'],
+    [
+      'an array with a symbol',
+      Object.assign([], { [Symbol('x')]: 1 }),
+      'payload',
+      '[Symbol(x)] that is a symbol',
+    ],
+    ['a hidden property', { a: hidden({ b: 1 }) }, 'payload.a', '.secret that is not enumerable'],
+    ['the arguments of a function', { a: argumentsOf(1, 2) }, 'payload.a', '[...arguments]'],
     ['a Map', { a: new Map() }, 'payload.a', 'Object.fromEntries'],
     ['a Set', { a: new Set() }, 'payload.a', 'Set'],
     ['a Date', { a: new Date(0) }, 'payload.a', 'toISOString'],
@@ -202,6 +218,14 @@ describe('a payload with a schema', () => {
     await expect(encode({ due: new Date(0) }, Strict)).rejects.toThrow('z.coerce.date()');
   });
 
+  it('is checked again without the properties that JSON leaves out', async () => {
+    const schema = z.any().refine((value: object) => 'secret' in value, 'has no secret');
+    const Telling: JobDefinition = defineJob('telling', { schema });
+    for (const value of [hidden({ a: 1 }), Object.assign([1], { secret: 1 })]) {
+      await expect(encode(value, Telling)).rejects.toThrow('has no secret (in the JSON form');
+    }
+  });
+
   it('may be an instance of a class', async () => {
     const Paid: JobDefinition = defineJob('paid', { schema: z.object({ cents: z.number() }) });
     expect(await trip(new Money(5), Paid)).toEqual({ cents: 5 });
@@ -284,6 +308,9 @@ describe('a result', () => {
     [new Money(1), '{"cents":1}'],
     [new TypeError('no'), '{"name":"TypeError","message":"no"}'],
     [cyclic(), '{"list":[{"back":"[circular]"}]}'],
+    [[Object('a'), Object(1), Object(false), Object(2n)] as unknown, '["a",1,false,"2"]'],
+    [Object.assign([1], { toJSON: () => 'own' }), '"own"'],
+    [hidden({ a: 1 }), '{"a":1}'],
     [null, 'null'],
   ])('is cleaned, not refused: %p', (value, text) => {
     expect(encodeResult(value, MB)).toEqual({ text });
