@@ -247,6 +247,7 @@ export class NodeEngine {
         executionMs: settings.retention.executionsMs,
         deadLetterMs: settings.retention.deadLetterMs,
       },
+      maxCrashRedeliveries: settings.maxCrashRedeliveries,
       logger: this.#logger,
       onError: (task, error) => void this.faults.failed(task, error),
     });

@@ -20,6 +20,7 @@ const FEWEST_DAYS = 3;
 interface MaintenanceLogger {
   log(message: string): void;
   warn(message: string): void;
+  error(message: string): void;
 }
 
 export interface MaintenanceParts {
@@ -29,13 +30,14 @@ export interface MaintenanceParts {
   readonly clock: Clock;
   readonly events: EngineEvents;
   readonly retention: RetentionRequest;
+  readonly maxCrashRedeliveries: number;
   readonly logger: MaintenanceLogger;
   readonly onError: (task: string, error: unknown) => void;
 }
 
 /**
  * The housekeeping of the schema, each task on one node at a time: partitions ahead every hour, retention every day, and every
- * minute a look for jobs in lanes that nobody serves.
+ * minute a look for jobs in lanes that nobody serves, and for claims of buckets that do not exist.
  */
 export class Maintenance {
   readonly #tasks: readonly LeasedTask[];
@@ -67,6 +69,12 @@ export class Maintenance {
         everyMs: MINUTE_MS,
         work: async () => unserved.tell(await store.unservedLanes()),
       }),
+      new LeasedTask({
+        ...shared,
+        name: 'ratchet:orphans',
+        everyMs: MINUTE_MS,
+        work: (signal) => this.#orphans(signal),
+      }),
     ];
   }
 
@@ -83,6 +91,19 @@ export class Maintenance {
     if (days >= FEWEST_DAYS) return;
     this.#parts.logger.warn(
       `history partitions exist for ${days} more days only; let the owner of the schema run ratchet.ensure_partitions(${PARTITION_DAYS})`,
+    );
+  }
+
+  /** No statement of ours removes a bucket that holds jobs, and no other look would ever find them. */
+  async #orphans(signal: AbortSignal): Promise<void> {
+    const { store, events, logger, maxCrashRedeliveries } = this.#parts;
+    const report = await store.rescueOrphans(maxCrashRedeliveries, signal);
+    const { buckets, recovered, failed } = report;
+    if (recovered + failed === 0) return;
+    events.emit('rescued', report);
+    logger.error(
+      `${recovered + failed} jobs were running in ${buckets} buckets that do not exist: ${recovered} run again, ${failed} were ` +
+        'over the crash budget and are in the dead letter; nobody may delete rows of the table "bucket", and if nobody did, please report it',
     );
   }
 

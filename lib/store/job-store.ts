@@ -330,6 +330,11 @@ export abstract class JobStore {
   abstract setBucketStatus(bucket: BucketRef, from: BucketStatus, to: BucketStatus): Promise<boolean>;
   /** Takes back what older epochs of `node.id` hold: crash charge, `crashed` executions, dead letter beyond the budget. */
   abstract rescueOwn(node: NodeRef, maxCrashRedeliveries: number): Promise<RescueReport>;
+  /**
+   * Takes back, on the same terms, what is running in buckets that do not exist, whoever's they were. Cheap when there is
+   * nothing, however many jobs run. An abort of `signal` ends it between two chunks.
+   */
+  abstract rescueOrphans(maxCrashRedeliveries: number, signal?: AbortSignal): Promise<RescueReport>;
 
   /**
    * Inserts jobs: all in one statement when none has a key; keyed ones a statement each, sorted by key.

@@ -11,7 +11,7 @@ import { describeUpkeep } from './contract/upkeep-contract.js';
  *
  * @example
  * ```ts
- * describeJobStoreContract('MyJobStore', async () => ({ store, transaction: (work) => pool.transaction(work), close }));
+ * describeJobStoreContract('MyJobStore', async () => ({ store, transaction: (work) => pool.transaction(work), deleteBucket, close }));
  * ```
  */
 export function describeJobStoreContract(name: string, create: () => Promise<JobStoreSubject>): void {

@@ -153,7 +153,8 @@ describe('maintenance', () => {
       clock,
       events,
       retention: { historyMs: day, executionMs: day, deadLetterMs: day },
-      logger: { log: () => {}, warn: (line) => warnings.push(line) },
+      maxCrashRedeliveries: 3,
+      logger: { log: () => {}, warn: (line) => warnings.push(line), error: () => {} },
       onError: (name, error) => warnings.push(`${name} ${String(error)}`),
     });
     const looked = (): Promise<void> =>
@@ -165,8 +166,8 @@ describe('maintenance', () => {
         });
       });
     const lookAgain = async (): Promise<void> => {
-      // Each of the three tasks has set its timer.
-      while (clock.pending < 3) await new Promise((resolve) => setImmediate(resolve));
+      // Each of the four tasks has set its timer.
+      while (clock.pending < 4) await new Promise((resolve) => setImmediate(resolve));
       const look = looked();
       clock.advance(60_000);
       await look;
@@ -208,7 +209,7 @@ describe('maintenance', () => {
     const all = new Promise<void>((resolve) => {
       events.on('maintenance', ({ task: name, outcome }) => {
         outcomes.push(`${name} ${outcome}`);
-        if (outcomes.length === 3) resolve();
+        if (outcomes.length === 4) resolve();
       });
     });
     const maintenance = new Maintenance({
@@ -218,7 +219,8 @@ describe('maintenance', () => {
       clock: new FakeClock(),
       events,
       retention: { historyMs: 86_400_000, executionMs: 86_400_000, deadLetterMs: 86_400_000 },
-      logger: { log: () => {}, warn: () => {} },
+      maxCrashRedeliveries: 3,
+      logger: { log: () => {}, warn: () => {}, error: () => {} },
       onError: (name, error) => outcomes.push(`${name} ${String(error)}`),
     });
     maintenance.start();
@@ -226,6 +228,7 @@ describe('maintenance', () => {
     await maintenance.stop();
     expect(outcomes.sort()).toEqual([
       'ratchet:lanes done',
+      'ratchet:orphans done',
       'ratchet:partitions done',
       'ratchet:retention done',
     ]);

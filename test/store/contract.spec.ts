@@ -14,6 +14,7 @@ describeJobStoreContract('PostgresJobStore', async () => {
   return {
     store,
     transaction: (work) => application.transaction(work),
+    deleteBucket: async (id) => void (await database.query('delete from ratchet.bucket where id = $1', [id])),
     close: async () => {
       await application.close();
       await store.close();

@@ -101,3 +101,29 @@ describe('rescueOwn', () => {
       expect((await store.exchange(turn(bucket, { want: 0 }))).owned).toBe(true);
   });
 });
+
+describe('rescueOrphans', () => {
+  it('takes back thousands of claims in chunks, and waits for rows that somebody holds', async () => {
+    const bucket = await store.openBucket(await registerTestNode(store), 'orphans');
+    await store.insert(Array.from({ length: 2_500 }, () => newJob({ lane: 'orphans' })));
+    const { claimed } = await store.exchange(turn(bucket, { want: 2_500 }));
+    await database.query('delete from ratchet.bucket where id = $1', [bucket.id]);
+    const other = await database.connect();
+    await other.query('begin');
+    await other.query('select 1 from ratchet.job where id = $1 for update', [claimed[0]!.id]);
+    const rescue = store.rescueOrphans(3);
+    await lockWaits();
+    await other.query('commit');
+    expect(await rescue).toEqual({ buckets: 1, recovered: 2_500, failed: 0 });
+    expect(await store.rescueOrphans(3)).toEqual({ buckets: 0, recovered: 0, failed: 0 });
+  });
+
+  it('can be called off between two chunks', async () => {
+    const bucket = await store.openBucket(await registerTestNode(store), 'off');
+    await store.insert([newJob({ lane: 'off' })]);
+    await store.exchange(turn(bucket));
+    await database.query('delete from ratchet.bucket where id = $1', [bucket.id]);
+    await expect(store.rescueOrphans(3, AbortSignal.abort(new Error('off')))).rejects.toThrow('off');
+    expect(await store.rescueOrphans(3)).toEqual({ buckets: 1, recovered: 1, failed: 0 });
+  });
+});

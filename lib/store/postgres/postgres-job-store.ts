@@ -36,7 +36,7 @@ import { findById } from './find-by-id.js';
 import { type MigrationMode, Migrator } from './migrations/migrator.js';
 import { type MakeStatement, PostgresSession, type PostgresSessionOptions } from './postgres-session.js';
 import { reconcile } from './reconciler.js';
-import { rescueOwn } from './rescue.js';
+import { rescueOrphans, rescueOwn } from './rescue.js';
 import { Retention } from './retention.js';
 import { StartUp, type StartUpOptions } from './start-up.js';
 import { deleteBucket, openBucket, setBucketStatus } from './statements/buckets.js';
@@ -174,6 +174,10 @@ export class PostgresJobStore extends JobStore {
 
   override rescueOwn(node: NodeRef, maxCrashRedeliveries: number): Promise<RescueReport> {
     return this.#withPartitions(() => rescueOwn(this.session, node, maxCrashRedeliveries));
+  }
+
+  override rescueOrphans(maxCrashRedeliveries: number, signal?: AbortSignal): Promise<RescueReport> {
+    return this.#withPartitions(() => rescueOrphans(this.session, maxCrashRedeliveries, signal));
   }
 
   override async recordLate(late: LateOutcome): Promise<boolean> {

@@ -16,6 +16,8 @@ export interface JobStoreSubject {
   readonly store: JobStore;
   /** Runs `work` in a transaction of the application: commits when it resolves, rolls back when it rejects. */
   transaction<T>(work: (transaction: StoreTransaction) => Promise<T>): Promise<T>;
+  /** Deletes a bucket behind the store's back, as a careless hand would; what runs in it stays. */
+  deleteBucket(id: string): Promise<void>;
   /** Called once at the end; closes the store too. */
   close(): Promise<void>;
 }
@@ -33,6 +35,10 @@ export class ContractBench {
 
   transaction<T>(work: (transaction: StoreTransaction) => Promise<T>): Promise<T> {
     return this.current().transaction(work);
+  }
+
+  deleteBucket(id: string): Promise<void> {
+    return this.current().deleteBucket(id);
   }
 
   expect(actual: unknown): ReturnType<ContractRunner['expect']> {

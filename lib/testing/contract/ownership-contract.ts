@@ -51,6 +51,33 @@ export function describeOwnership(bench: ContractBench): void {
     bench.expect(await bench.store.rescueOwn(last.ref, 2)).toEqual({ buckets: 0, recovered: 0, failed: 0 });
   });
 
+  it('takes back what runs in a bucket that does not exist, and nothing else', async () => {
+    const node = await bench.node();
+    const other = await bench.node();
+    const [lost, worn, safe] = [await node.claimOne(), await node.claimOne(), await other.claimOne()];
+    bench.expect(await bench.store.rescueOrphans(3)).toEqual({ buckets: 0, recovered: 0, failed: 0 });
+    await bench.deleteBucket(node.bucket.id);
+    bench.expect(await bench.store.rescueOrphans(3)).toEqual({ buckets: 1, recovered: 2, failed: 0 });
+    bench
+      .expect(await bench.store.get(lost.id))
+      .toMatchObject({ status: 'pending', crashes: 1, failures: 0 });
+    bench.expect(await bench.store.get(safe.id)).toMatchObject({ status: 'running', crashes: 0 });
+    bench
+      .expect(await node.settle(lost, { outcome: 'succeeded' }))
+      .toMatchObject({ owned: false, lost: [lost.id] });
+    const late = { jobId: lost.id, claimSeq: lost.claimSeq, outcome: 'succeeded' as const };
+    bench.expect(await bench.store.recordLate(late)).toBe(true);
+    const error = 'its bucket was deleted; outcome unknown';
+    bench
+      .expect(await bench.store.executions(lost.id))
+      .toMatchObject([{ outcome: 'crashed', error, lateOutcome: 'succeeded' }]);
+    const next = await bench.nodeIn(node.bucket.lane);
+    bench.expect((await next.claim()).map(({ id }) => id)).toEqual([lost.id, worn.id]);
+    await bench.deleteBucket(next.bucket.id);
+    bench.expect(await bench.store.rescueOrphans(1)).toEqual({ buckets: 1, recovered: 0, failed: 2 });
+    bench.expect(await bench.store.get(worn.id)).toMatchObject({ status: 'failed', crashes: 2 });
+  });
+
   it('claims what crashed twice only when asked, and one at a time', async () => {
     const id = 'poisoned-node';
     const { bucket } = await bench.node(id);

@@ -13,10 +13,31 @@ returning id`,
 });
 
 /**
- * `$1` offset, bucket, crash budget, node id: gives back one chunk. Each row pays one crash; the first redelivery is at
- * once, later ones wait 1 s doubling up to a minute; a row over the budget goes to the dead letter. Both leave a closed
- * execution under the claim that was lost, where its late worker may still leave its word. `claim_seq` rises, so that
- * nothing else of that worker counts.
+ * Buckets that running jobs name and that do not exist. In one snapshot that is certain: a claim shares the lock of its
+ * bucket's row, so whoever deletes that row comes before the claim or after it. Hops from bucket to bucket in the index of
+ * running jobs: its cost goes by the buckets, not by the jobs.
+ */
+export const selectMissingBuckets: MakeStatement = (schema) => {
+  const nextBucket = (after: string): string =>
+    `(select j.bucket from ${schema}.job j where j.status = 1 ${after} order by j.bucket limit 1)`;
+  return {
+    name: 'ratchet-missing-buckets',
+    text: `
+with recursive named as (
+  ${nextBucket('')}
+  union all
+  select ${nextBucket('and j.bucket > n.bucket')} from named n where n.bucket is not null
+)
+select n.bucket::text as id from named n
+ where n.bucket is not null and not exists (select from ${schema}.bucket b where b.id = n.bucket)`,
+  };
+};
+
+/**
+ * `$1` offset, bucket, crash budget, node id (null: unknown, the bucket is gone): gives back one chunk. Each row pays one
+ * crash; the first redelivery is at once, later ones wait 1 s doubling up to a minute; a row over the budget goes to the
+ * dead letter. Both leave a closed execution under the claim that was lost, where its late worker may still leave its word.
+ * `claim_seq` rises, so that nothing else of that worker counts.
  */
 export const rescueChunk = (wait: boolean): MakeStatement => (wait ? rescueWaiting : rescueSkipping);
 
@@ -25,7 +46,9 @@ const rescueWaiting: MakeStatement = (schema) => ({ text: rescueText(schema, '')
 
 function rescueText(schema: string, locking: string): string {
   return `
-with clock as materialized (select ${storeClock('$1')} as now, 'node ' || $4::text || ' stopped; outcome unknown' as error),
+with clock as materialized (
+  select ${storeClock('$1')} as now, coalesce('node ' || $4::text || ' stopped', 'its bucket was deleted') || '; outcome unknown' as error
+),
 taken as materialized (
   select id from ${schema}.job where bucket = $2::uuid and status = 1 limit ${String(RESCUE_CHUNK)} for update ${locking}
 ),
