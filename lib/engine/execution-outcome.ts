@@ -1,5 +1,5 @@
 import { cleanText } from '../errors/clean-text.js';
-import { describeError, errorText } from '../errors/describe-error.js';
+import { errorText } from '../errors/describe-error.js';
 import { showValue } from '../errors/show-value.js';
 import { type ResolvedBackoff } from '../jobs/backoff.js';
 import { DefaultRetryPolicy } from '../jobs/default-retry-policy.js';
@@ -34,8 +34,7 @@ export class ExecutionOutcome {
   succeeded(value: unknown): Settlement {
     const { drop, resultBytes } = this.rules;
     const result = drop ? undefined : encodeResult(value, resultBytes);
-    if (result?.replaced !== undefined)
-      this.log.warn(`the result is ${result.replaced} and is not kept; the job succeeded`);
+    if (result?.replaced !== undefined) this.log.warn(`the result is ${result.replaced} and is not kept`);
     return {
       ...this.#claim(),
       outcome: 'succeeded',
@@ -51,13 +50,16 @@ export class ExecutionOutcome {
   failed(error: unknown): Settlement {
     const text = this.errorOf(error);
     const delayMs = this.#nextDelayMs(error);
-    const which = `failure ${this.job.failures + 1}, ${describeError(error).message.slice(0, 500)}`;
-    if (delayMs === undefined) {
-      this.log.warn(`failed for good (${which}); it goes to the dead letter`);
-      return { ...this.#claim(), outcome: 'failed', error: text };
-    }
-    this.log.debug(`is tried again in ${delayMs} ms (${which})`);
-    return { ...this.#claim(), outcome: 'retried', error: text, delayMs };
+    return delayMs === undefined
+      ? { ...this.#claim(), outcome: 'failed', error: text }
+      : { ...this.#claim(), outcome: 'retried', error: text, delayMs };
+  }
+
+  /** Says what became of a failure. Once it is durable: until then a node that dies makes it untrue. */
+  tell({ outcome, error = '', delayMs }: Settlement): void {
+    const which = `failure ${this.job.failures + 1}, ${error.split('\n', 1).join().slice(0, 500)}`;
+    if (outcome === 'failed') this.log.warn(`failed for good (${which}); it is in the dead letter`);
+    else if (outcome === 'retried') this.log.debug(`is tried again in ${delayMs} ms (${which})`);
   }
 
   /** The text to store for an error. */

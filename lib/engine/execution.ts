@@ -14,6 +14,8 @@ import { type RunningExecution } from './running-execution.js';
 const SOFT_LIMIT = 0.8;
 /** How long an aborted body may take before it is reported; the wait doubles from report to report. */
 const IGNORED_FIRST_MS = 5_000;
+/** The same for a node that stops. It waits a little longer for such bodies, once; afterwards there is no slot to keep. */
+const IGNORED_AT_SHUTDOWN_MS = 400;
 
 export interface ExecutionParts {
   readonly job: ClaimedJob;
@@ -62,6 +64,10 @@ export class Execution implements RunningExecution {
       this.#parts.progress.stop();
     }
     this.#stop(kind);
+  }
+
+  recorded(settlement: Settlement): void {
+    this.#parts.outcome.tell(settlement);
   }
 
   async #run(): Promise<LateOutcome | undefined> {
@@ -127,9 +133,19 @@ export class Execution implements RunningExecution {
   #stop(kind: AbortKind): void {
     const { context } = this.#parts;
     this.#cancelTimer?.();
-    this.#reportIfIgnored(kind, IGNORED_FIRST_MS, 0);
+    if (kind === 'shutdown') this.#reportAtShutdown();
+    else this.#reportIfIgnored(kind, IGNORED_FIRST_MS, 0);
     // Listeners on the signal are part of the job, whoever canceled it.
     runInJob(context, () => context.abort(new RatchetAbort(kind, this.job.name, this.job.id)));
+  }
+
+  #reportAtShutdown(): void {
+    const { clock, log, handler } = this.#parts;
+    this.#cancelTimer = clock.timer(
+      IGNORED_AT_SHUTDOWN_MS,
+      () => log.warn(`${handler.owner} goes on although the node stops; let it stop at ctx.signal`),
+      true,
+    );
   }
 
   #reportIfIgnored(kind: AbortKind, inMs: number, sinceMs: number): void {

@@ -86,6 +86,7 @@ export class Executor {
         delayMs: NO_HANDLER_DELAY_MS,
       }),
       ended: Promise.resolve(undefined),
+      recorded: () => undefined,
       abort: () => undefined,
     };
   }

@@ -17,6 +17,8 @@ export interface OutboxEntry {
   refusals: number;
   /** What the body said after its outcome was decided (a timeout): told once the outcome is recorded. */
   late: LateOutcome | undefined;
+  /** Told what was recorded, once it is. */
+  readonly onRecorded: ((settlement: Settlement) => void) | undefined;
 }
 
 /** What one exchange takes along. */
@@ -58,9 +60,9 @@ export class Outbox {
     return this.#parked.size;
   }
 
-  add(settlement: Settlement): void {
+  add(settlement: Settlement, onRecorded?: OutboxEntry['onRecorded']): void {
     const key = claimKey(settlement.id, settlement.claimSeq);
-    this.#entries.set(key, { key, settlement, skips: 0, refusals: 0, late: undefined });
+    this.#entries.set(key, { key, settlement, skips: 0, refusals: 0, late: undefined, onRecorded });
   }
 
   get(key: string): OutboxEntry | undefined {

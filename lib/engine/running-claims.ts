@@ -163,7 +163,7 @@ export class RunningClaims {
       return;
     }
     claim.state = 'finished';
-    this.#parts.outbox.add(settlement);
+    this.#parts.outbox.add(settlement, (recorded) => claim.execution.recorded(recorded));
     this.#parts.onChange();
   }
 

@@ -21,6 +21,8 @@ export interface RunningExecution {
    * The outcome is the body's own when the settlement did not carry it.
    */
   readonly ended: Promise<LateOutcome | undefined>;
+  /** The outcome is durable, as `settlement` has it: only now may people be told of it. Never throws. */
+  recorded(settlement: Settlement): void;
   /** Aborts the handler's signal. `canceled`, `lost` and `shutdown` do not settle: the claim is no longer ours to settle. */
   abort(kind: AbortKind): void;
 }

@@ -57,6 +57,7 @@ export class Verdicts {
     if (this.events.heard('settled')) {
       this.events.emit('settled', { bucket: this.bucketId, jobId: id, claimSeq, outcome });
     }
+    entry.onRecorded?.(entry.settlement);
     if (entry.late) this.late.record(entry.late);
     if (outcome === 'released') consequences.behind = true;
     if (outcome === 'released' || delayMs === 0) consequences.dueNow = true;

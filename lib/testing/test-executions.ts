@@ -85,6 +85,7 @@ export class TestExecutions {
       return ranJob(execution.job, settlement, undefined, undefined);
     }
     const recorded = await this.turn(() => this.parts.source.settle(settlement));
+    if (recorded) execution.recorded(settlement);
     await endedSoon(ended);
     return recorded
       ? ranJob(execution.job, settlement.outcome, settlement, failure.error)

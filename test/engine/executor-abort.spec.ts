@@ -127,6 +127,20 @@ describe('a timeout', () => {
     expect(fixture.clock.pending).toBe(0);
   });
 
+  it('is not reported any more when the node stops, but for one line', async () => {
+    const { fixture, end } = held();
+    const execution = fixture.start({ timeoutMs: 1_000 });
+    fixture.clock.advance(1_000);
+    warn.mockClear();
+    execution.abort('shutdown');
+    fixture.clock.advance(600_000);
+    expect(warn).toHaveBeenCalledTimes(1);
+    expect(warn).toHaveBeenCalledWith(expect.stringContaining('goes on although the node stops'));
+    end();
+    await execution.ended;
+    expect(fixture.clock.pending).toBe(0);
+  });
+
   it('may be longer than setTimeout can count', async () => {
     const { fixture, end } = held();
     const execution = fixture.start({ timeoutMs: 2 ** 32 });

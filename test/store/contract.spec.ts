@@ -14,7 +14,9 @@ describeJobStoreContract('PostgresJobStore', async () => {
   return {
     store,
     transaction: (work) => application.transaction(work),
-    deleteBucket: async (id) => void (await database.query('delete from ratchet.bucket where id = $1', [id])),
+    deleteBucket: async (id) => {
+      await database.query('delete from ratchet.bucket where id = $1', [id]);
+    },
     close: async () => {
       await application.close();
       await store.close();
