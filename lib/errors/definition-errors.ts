@@ -10,9 +10,11 @@ export class InvalidJobDefinitionError extends RatchetError {
     readonly key: string,
     readonly value: unknown,
     readonly allowed: string,
+    options?: { cause?: unknown },
   ) {
     super(
       `INVALID_JOB_DEFINITION: ${showValue(jobName)}.${key}: ${showValue(value)} is wrong; allowed: ${allowed}`,
+      options,
     );
   }
 }

@@ -11,9 +11,11 @@ export class InvalidEnqueueOptionError extends RatchetError {
     readonly option: string,
     readonly value: unknown,
     readonly allowed: string,
+    options?: { cause?: unknown },
   ) {
     super(
       `INVALID_ENQUEUE_OPTION: ${showValue(jobName)}: ${option}: ${showValue(value)} is wrong; allowed: ${allowed}`,
+      options,
     );
   }
 }
@@ -28,14 +30,28 @@ export class BusinessKeyHeldError extends RatchetError {
     readonly holder: string | undefined,
     /** The holder is running, so that `onConflict: 'replace'` left it alone. */
     readonly running = false,
+    /** Two items of one `enqueueMany` have the key: nobody holds it. */
+    readonly items?: readonly [number, number],
   ) {
     super(
-      `BUSINESS_KEY_HELD: businessKey: ${showValue(businessKey, 200)} is held by ${holder === undefined ? 'another live job' : `job ${holder}`}` +
-        (running
-          ? ', which is running and is not replaced; cancel it first, or enqueue again when it has ended'
-          : "; wait until it has ended, or set onConflict to 'return' or 'replace'"),
+      `BUSINESS_KEY_HELD: businessKey: ${showValue(businessKey, 200)} is ` +
+        (items ? twice(items) : heldBy(holder, running)),
     );
   }
+}
+
+function heldBy(holder: string | undefined, running: boolean): string {
+  const mend = running
+    ? ', which is running and is not replaced; cancel it first, or enqueue again when it has ended'
+    : "; wait until it has ended, or set onConflict to 'return' or 'replace'";
+  return `held by ${holder === undefined ? 'another live job' : `job ${holder}`}${mend}`;
+}
+
+function twice([one, other]: readonly [number, number]): string {
+  return (
+    `the key of items[${one}] and items[${other}] of the same call; leave one of them out, ` +
+    `or set onConflict of items[${other}] to 'return', which gives it the job of the first`
+  );
 }
 
 /**

@@ -46,9 +46,10 @@ export class PayloadTooLargeError extends RatchetError {
   constructor(
     readonly jobName: string,
     readonly maxBytes: number,
+    path = 'payload',
   ) {
     super(
-      `PAYLOAD_TOO_LARGE: ${showValue(jobName)}: the payload is larger than ${maxBytes} bytes; ` +
+      `PAYLOAD_TOO_LARGE: ${showValue(jobName)}: ${path} is larger than ${maxBytes} bytes; ` +
         'store the data elsewhere and pass its key, or raise limits.payloadBytes',
     );
   }

@@ -1,5 +1,6 @@
 import { type StandardSchemaV1 } from '@standard-schema/spec';
 import { InvalidJobDefinitionError } from '../errors/definition-errors.js';
+import { reading } from '../errors/reading.js';
 import { DURATION_WORDS, isSettingFault, type ResolvedBackoff, resolveBackoff } from './backoff.js';
 import { durationMs } from './duration.js';
 import { type JobDefinition, type JobPolicy, type JobPolicyWithSchema } from './job-definition.js';
@@ -51,8 +52,15 @@ export function defineJob<
 }
 
 /** The same for what carries no types: `@Job('name', policy)`, JavaScript callers. */
-export function makeDefinition(name: unknown, givenPolicy: unknown = {}): JobDefinition {
+export function makeDefinition(name: unknown, policy: unknown = {}): JobDefinition {
   const label = typeof name === 'string' ? name : 'defineJob';
+  return reading(
+    () => definitionOf(label, name, policy),
+    (allowed, cause) => new InvalidJobDefinitionError(label, 'policy', policy, allowed, { cause }),
+  );
+}
+
+function definitionOf(label: string, name: unknown, givenPolicy: unknown): JobDefinition {
   const refuse = (key: string, value: unknown, allowed: string): never => {
     throw new InvalidJobDefinitionError(label, key, value, allowed);
   };

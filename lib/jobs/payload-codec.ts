@@ -13,21 +13,23 @@ export { cleanText } from '../errors/clean-text.js';
  * accepts comes back from PostgreSQL equal to what was given (`-0` as `0`; properties that are `undefined` are left out;
  * what somebody hid under a symbol that is not enumerable stays behind).
  *
+ * @param root - what the payload is called in the paths of errors.
  * @throws PayloadInvalidError, PayloadNotJsonError (with the path), PayloadTooLargeError
  */
 export async function encodePayload(
   definition: JobDefinition,
   value: unknown,
   maxBytes: number,
+  root = 'payload',
 ): Promise<string> {
   const { name, schema } = definition;
-  if (schema) await validatePayload(name, schema, value);
+  if (schema) await validatePayload(name, schema, value, root);
   // A job without a payload: JSON has no undefined.
   if (value === undefined) return 'null';
-  const writer = new JsonWriter(schema ? 'schema' : 'strict', 'payload', maxBytes);
-  const text = refusing(name, maxBytes, () => writer.write(value));
+  const writer = new JsonWriter(schema ? 'schema' : 'strict', root, maxBytes);
+  const text = refusing(name, maxBytes, root, () => writer.write(value));
   // What is checked at the run is the JSON form: a schema that only takes the original would fail every execution.
-  if (schema && writer.changed) await validateStored(name, schema, JSON.parse(text), STORED_HINT);
+  if (schema && writer.changed) await validateStored(name, schema, JSON.parse(text), root, STORED_HINT);
   return text;
 }
 
@@ -63,23 +65,24 @@ async function upcast(definition: JobDefinition, stored: unknown, fromVersion: n
 /**
  * The `metadata` option as JSON text; `undefined` for none.
  *
+ * @param option - its path in the call.
  * @throws InvalidEnqueueOptionError
  */
-export function encodeMetadata(jobName: string, value: unknown): string | undefined {
+export function encodeMetadata(jobName: string, value: unknown, option = 'metadata'): string | undefined {
   if (value === undefined) return undefined;
   try {
-    return new JsonWriter('strict', 'metadata', JOB_LIMITS.metadataBytes).write(value);
+    return new JsonWriter('strict', option, JOB_LIMITS.metadataBytes).write(value);
   } catch (error) {
     if (error instanceof JsonTooLarge) {
       throw new InvalidEnqueueOptionError(
         jobName,
-        'metadata',
+        option,
         value,
         `at most ${JOB_LIMITS.metadataBytes} bytes of JSON`,
       );
     }
     if (!(error instanceof JsonFault)) throw error;
-    throw new InvalidEnqueueOptionError(jobName, 'metadata', value, `JSON, but ${error.message}`);
+    throw new InvalidEnqueueOptionError(jobName, option, value, `JSON, but ${error.message}`);
   }
 }
 
@@ -117,11 +120,11 @@ function clean(what: string, value: unknown, maxBytes: number): CleanJson {
   }
 }
 
-function refusing(jobName: string, maxBytes: number, write: () => string): string {
+function refusing(jobName: string, maxBytes: number, root: string, write: () => string): string {
   try {
     return write();
   } catch (error) {
-    if (error instanceof JsonTooLarge) throw new PayloadTooLargeError(jobName, maxBytes);
+    if (error instanceof JsonTooLarge) throw new PayloadTooLargeError(jobName, maxBytes, root);
     if (!(error instanceof JsonFault)) throw error;
     throw new PayloadNotJsonError(jobName, error.path, error.problem, { cause: error.cause });
   }

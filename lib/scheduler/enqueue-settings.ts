@@ -1,5 +1,6 @@
 import { InvalidEnqueueOptionError } from '../errors/enqueue-errors.js';
 import { nearest } from '../errors/nearest.js';
+import { reading } from '../errors/reading.js';
 import { DURATION_WORDS, isSettingFault, resolveBackoff } from '../jobs/backoff.js';
 import { durationMs, MAX_DURATION_MS } from '../jobs/duration.js';
 import { type EnqueueItemOptions } from '../jobs/enqueue-options.js';
@@ -45,15 +46,36 @@ export function resolveEnqueue(
   idempotencyExpiryMs: number,
   place: { readonly allow?: readonly string[]; readonly prefix?: string } = {},
 ): EnqueueSettings {
-  const check = new OptionCheck(definition.name, place.prefix ?? '');
-  const given = check.object('options', options ?? {}, [...ITEM_KEYS, ...(place.allow ?? [])]);
+  const { allow = [], prefix = '' } = place;
+  return reading(
+    () => settingsOf(definition, options, idempotencyExpiryMs, allow, prefix),
+    (allowed, cause) =>
+      new InvalidEnqueueOptionError(
+        definition.name,
+        prefix === '' ? 'options' : prefix.slice(0, -1),
+        options,
+        allowed,
+        { cause },
+      ),
+  );
+}
+
+function settingsOf(
+  definition: JobDefinition,
+  options: unknown,
+  idempotencyExpiryMs: number,
+  allow: readonly string[],
+  prefix: string,
+): EnqueueSettings {
+  const check = new OptionCheck(definition.name, prefix);
+  const given = check.object('options', options === undefined ? {} : options, [...ITEM_KEYS, ...allow]);
   const lane = check.text('lane', given['lane'], JOB_LIMITS.laneLength);
   const priority = check.oneOf('priority', given['priority'], JOB_PRIORITIES);
   const maxRetries = check.count('maxRetries', given['maxRetries'], JOB_LIMITS.maxRetries);
   const timeoutMs = check.duration('timeout', given['timeout']);
   if (timeoutMs === 0) check.refuse('timeout', given['timeout'], `${DURATION_WORDS}, above 0`);
   const backoff = check.backoff(given['backoff']);
-  const metadata = encodeMetadata(definition.name, given['metadata']);
+  const metadata = encodeMetadata(definition.name, given['metadata'], `${prefix}metadata`);
   return {
     lane: lane ?? definition.lane,
     priority: rankOf((priority as JobPriority | undefined) ?? definition.priority),

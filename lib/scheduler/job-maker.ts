@@ -1,16 +1,14 @@
 import { uuidv7 } from 'uuidv7';
+import { InvalidJobDefinitionError } from '../errors/definition-errors.js';
 import { InvalidEnqueueOptionError } from '../errors/enqueue-errors.js';
 import { makeDefinition } from '../jobs/define-job.js';
-import {
-  type EnqueueItemOptions,
-  type EnqueueManyItem,
-  type EnqueueManyOptions,
-} from '../jobs/enqueue-options.js';
+import { type EnqueueManyItem, type EnqueueManyOptions } from '../jobs/enqueue-options.js';
 import { type HandlerRegistry } from '../jobs/handler-registry.js';
 import { type JobDefinition } from '../jobs/job-definition.js';
 import { encodePayload } from '../jobs/payload-codec.js';
 import { type NewJob } from '../store/job-store.js';
 import { resolveEnqueue } from './enqueue-settings.js';
+import { itemOf, itemsOf } from './many-items.js';
 
 export interface JobMakerOptions {
   readonly payloadBytes: number;
@@ -29,11 +27,16 @@ const AT_A_TIME = 1_000;
 export class JobMaker {
   constructor(private readonly options: JobMakerOptions) {}
 
-  async make(id: string, definition: JobDefinition, payload: unknown, options: unknown): Promise<NewJob> {
+  /** @param allow - options that the caller reads itself. */
+  async make(
+    id: string,
+    definition: JobDefinition,
+    payload: unknown,
+    options: unknown,
+    allow: readonly string[],
+  ): Promise<NewJob> {
     this.#requireDefinition(definition);
-    const settings = resolveEnqueue(definition, options, this.options.idempotencyExpiryMs, {
-      allow: ['transaction'],
-    });
+    const settings = resolveEnqueue(definition, options, this.options.idempotencyExpiryMs, { allow });
     const text = await encodePayload(definition, payload, this.options.payloadBytes);
     return { id, name: definition.name, version: definition.version, payload: text, ...settings };
   }
@@ -41,27 +44,22 @@ export class JobMaker {
   async makeMany(
     definition: JobDefinition,
     items: readonly EnqueueManyItem<unknown>[],
-    shared: EnqueueManyOptions = {},
+    shared: EnqueueManyOptions | undefined,
   ): Promise<NewJob[]> {
     this.#requireDefinition(definition);
     const { name, version } = definition;
-    if (!Array.isArray(items)) {
-      throw new InvalidEnqueueOptionError(name, 'items', items, 'an array of { payload, options }');
-    }
+    const given = itemsOf(name, items);
     const { idempotencyExpiryMs, payloadBytes } = this.options;
     const common = resolveEnqueue(definition, shared, idempotencyExpiryMs, { allow: ['transaction'] });
     const jobs: NewJob[] = [];
-    const ids = items.map(() => uuidv7());
+    const ids = given.map(() => uuidv7());
     for (const [index, id] of ids.entries()) {
-      const item: unknown = items[index];
-      if (!isItem(item))
-        throw new InvalidEnqueueOptionError(name, `items[${index}]`, item, '{ payload, options }');
+      const place = `items[${index}]`;
+      const item = itemOf(name, given[index], place, shared);
       const settings = item.options
-        ? resolveEnqueue(definition, overlay(shared, item.options), idempotencyExpiryMs, {
-            prefix: `items[${index}].options.`,
-          })
+        ? resolveEnqueue(definition, item.options, idempotencyExpiryMs, { prefix: `${place}.options.` })
         : common;
-      const payload = await encodePayload(definition, item.payload, payloadBytes);
+      const payload = await encodePayload(definition, item.payload, payloadBytes, `${place}.payload`);
       jobs.push({ id, name, version, payload, ...settings });
       if (index % AT_A_TIME === AT_A_TIME - 1) await new Promise(setImmediate);
     }
@@ -69,10 +67,17 @@ export class JobMaker {
   }
 
   /** The definition of that name if this process handles it, else one with nothing but the name. */
-  named(name: string, version: number | undefined): JobDefinition {
+  named(name: string, version: unknown): JobDefinition {
     const known = this.options.handlers?.find(name)?.definition;
     if (known && (version === undefined || version === known.version)) return known;
-    return makeDefinition(name, { version });
+    try {
+      return makeDefinition(name, { version });
+    } catch (error) {
+      if (!(error instanceof InvalidJobDefinitionError)) throw error;
+      // Nobody called defineJob: name and version are what this call was given.
+      const label = error.key === 'name' ? 'enqueueNamed' : name;
+      throw new InvalidEnqueueOptionError(label, error.key, error.value, error.allowed);
+    }
   }
 
   #requireDefinition(definition: unknown): asserts definition is JobDefinition {
@@ -92,20 +97,4 @@ export class JobMaker {
       'what defineJob() returned; for a name alone use enqueueNamed()',
     );
   }
-}
-
-function isItem(item: unknown): item is EnqueueManyItem<unknown> {
-  return typeof item === 'object' && item !== null && !Array.isArray(item);
-}
-
-/** What an item says counts more; its delay replaces a common runAt, and the other way round. */
-function overlay(shared: EnqueueManyOptions, own: EnqueueItemOptions): object {
-  const common: Record<string, unknown> = { ...shared };
-  delete common['transaction'];
-  if (own.delay !== undefined || own.runAt !== undefined) {
-    delete common['delay'];
-    delete common['runAt'];
-  }
-  const said = Object.entries(own).filter(([, value]) => value !== undefined);
-  return { ...common, ...Object.fromEntries(said) };
 }

@@ -13,7 +13,8 @@ import {
 import { type JobDefinition } from '../jobs/job-definition.js';
 import { isUuid } from '../jobs/job-id.js';
 import { type ExecutionView, type JobStore } from '../store/job-store.js';
-import { handleOf } from './job-handle.js';
+import { optionOf, transactionOf } from './call-options.js';
+import { handleOf, handlesOf } from './job-handle.js';
 import { type JobInfo, jobInfo } from './job-info.js';
 import { type JobMaker } from './job-maker.js';
 
@@ -89,10 +90,10 @@ export class JobScheduler {
   async enqueueNamed<Result = unknown>(
     name: string,
     payload?: unknown,
-    options: EnqueueNamedOptions = {},
+    options?: EnqueueNamedOptions,
   ): Promise<JobHandle<Result>> {
-    const { version, ...rest } = options;
-    return await this.#enqueue(this.#parts.maker.named(name, version), payload, rest);
+    const definition = this.#parts.maker.named(name, optionOf(name, options, 'version'));
+    return await this.#enqueue(definition, payload, options, ['transaction', 'version']);
   }
 
   /**
@@ -113,9 +114,10 @@ export class JobScheduler {
     options?: EnqueueManyOptions,
   ): Promise<JobHandle<Result>[]> {
     const { maker, intake } = this.#parts;
+    const transaction = transactionOf(definition, options);
     const making = maker.makeMany(definition, items, options);
-    const inserted = await intake.submitMany(making, options?.transaction);
-    return (await making).map((job, index) => handleOf(job, inserted[index]));
+    const inserted = await intake.submitMany(making, transaction);
+    return handlesOf(await making, inserted);
   }
 
   /**
@@ -188,12 +190,14 @@ export class JobScheduler {
   async #enqueue(
     definition: JobDefinition,
     payload: unknown,
-    options?: EnqueueOptions,
+    options: EnqueueOptions | undefined,
+    allow: readonly string[] = ['transaction'],
   ): Promise<JobHandle<never>> {
     // Before the first await: ids are in call order.
     const id = uuidv7();
-    const making = this.#parts.maker.make(id, definition, payload, options);
-    const inserted = await this.#parts.intake.submit(making, options?.transaction);
+    const transaction = transactionOf(definition, options);
+    const making = this.#parts.maker.make(id, definition, payload, options, allow);
+    const inserted = await this.#parts.intake.submit(making, transaction);
     return handleOf(await making, inserted);
   }
 }

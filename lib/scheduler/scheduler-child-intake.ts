@@ -4,6 +4,7 @@ import { ChildIntake, type ParentClaim } from '../jobs/child-intake.js';
 import { type EnqueueOptions, type JobHandle } from '../jobs/enqueue-options.js';
 import { type JobDefinition } from '../jobs/job-definition.js';
 import { type NewJob } from '../store/job-store.js';
+import { transactionOf } from './call-options.js';
 import { handleOf } from './job-handle.js';
 import { type JobMaker } from './job-maker.js';
 
@@ -26,10 +27,11 @@ export class SchedulerChildIntake extends ChildIntake {
     options: EnqueueOptions,
   ): Promise<JobHandle> {
     const id = uuidv7();
+    const transaction = transactionOf(definition, options);
     const making = this.maker
-      .make(id, definition, payload, options)
+      .make(id, definition, payload, options, ['transaction'])
       .then((job): NewJob => ({ ...job, parent }));
-    const inserted = await this.intake.submit(making, options.transaction);
+    const inserted = await this.intake.submit(making, transaction);
     return handleOf(await making, inserted);
   }
 }

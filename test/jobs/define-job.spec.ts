@@ -50,6 +50,26 @@ describe('defineJob', () => {
     expect(makeDefinition('x', { schema }).schema).toBe(schema);
   });
 
+  it('names the job whose policy cannot be read', () => {
+    const policy = {
+      get lane(): string {
+        throw new Error('trap');
+      },
+    };
+    expect(() => defineJob('x', policy)).toThrow(
+      expect.objectContaining({
+        code: 'INVALID_JOB_DEFINITION',
+        key: 'policy',
+        message: expect.stringContaining(
+          '"x".policy: { lane: [Getter] } is wrong; allowed: what can be read, but',
+        ),
+      }),
+    );
+    const { proxy, revoke } = Proxy.revocable({}, {});
+    revoke();
+    expect(() => defineJob('x', proxy)).toThrow(expect.objectContaining({ code: 'INVALID_JOB_DEFINITION' }));
+  });
+
   it.each([
     ['', {}, 'name'],
     ['x'.repeat(201), {}, 'name'],
@@ -92,7 +112,9 @@ describe('differingKey', () => {
   const policy = { lane: 'mail', backoff: { delay: 5 }, timeout: 10 } as const;
 
   it('compares what is said, not the object', () => {
-    expect(differingKey(defineJob('x', policy), defineJob('x', { ...policy, timeout: '10ms' }))).toBeUndefined();
+    expect(
+      differingKey(defineJob('x', policy), defineJob('x', { ...policy, timeout: '10ms' })),
+    ).toBeUndefined();
   });
 
   it.each([

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { z } from 'zod';
 import { defineJob } from '../../lib/jobs/define-job.js';
+import { type JobDefinition } from '../../lib/jobs/job-definition.js';
 import { type Canceled, type JobView, type Redriven } from '../../lib/store/job-store.js';
 import { listScheduler } from './support.js';
 
@@ -13,6 +14,14 @@ const SendInvoice = defineJob<{ orderId: string }>('invoice.send', {
   version: 3,
 });
 const Tick = defineJob('tick');
+/** An object that cannot be read to the end. */
+const trap = (key: string): object =>
+  Object.defineProperty({}, key, {
+    enumerable: true,
+    get: () => {
+      throw new Error('trap');
+    },
+  });
 const ID = '0199f1f0-0000-7000-8000-000000000000';
 
 describe('JobScheduler.enqueue', () => {
@@ -129,6 +138,36 @@ describe('JobScheduler.enqueue', () => {
     ['onConflict', { businessKey: 'k', onConflict: 'ignore' }, 'allowed: reject, return, replace'],
     ['onConflict alone', { onConflict: 'return' }, 'allowed: only together with businessKey'],
     ['no object', 'high', 'options: "high" is wrong'],
+    ['null', null, 'options: null is wrong; allowed: an object'],
+    [
+      'no transaction',
+      { transaction: null },
+      'transaction: null is wrong; allowed: the EntityManager or QueryRunner',
+    ],
+    [
+      'a trap',
+      trap('lane'),
+      'options: { lane: [Getter] } is wrong; allowed: what can be read, but reading it threw: trap',
+    ],
+    [
+      'a trap for the transaction',
+      trap('transaction'),
+      'transaction: undefined is wrong; allowed: what can be read',
+    ],
+    [
+      'a proxy with traps',
+      new Proxy(
+        {},
+        {
+          ownKeys: () => [],
+          get: () => {
+            throw new Error('trap');
+          },
+        },
+      ),
+      'threw: trap',
+    ],
+    ['a trap within', { backoff: trap('delay') }, 'options: '],
   ])('refuses %s, naming job, key, value and what is allowed', async (_, options, message) => {
     const { scheduler, jobs } = listScheduler();
     const refused = scheduler.enqueue(SendInvoice, { orderId: 'o-1' }, options as never);
@@ -240,6 +279,34 @@ describe('JobScheduler.enqueueMany', () => {
       'items[0].options.transaction',
     ],
     ['payloads without items', ['a'], {}, 'items[0]: "a" is wrong; allowed: { payload, options }'],
+    [
+      'an option beside the payload',
+      [{ payload: { orderId: '1' }, priority: 'high' }],
+      {},
+      'items[0].priority: "high" is wrong; allowed: { payload, options }, with',
+    ],
+    ['no options in an item', [{ payload: { orderId: '1' }, options: null }], {}, 'items[0].options: null'],
+    [
+      'metadata of an item',
+      [{ payload: {}, options: { metadata: 1n } }],
+      {},
+      'items[0].options.metadata: 1n',
+    ],
+    ['no transaction', [], { transaction: null }, 'transaction: null'],
+    [
+      'a trap in an item',
+      [trap('payload')],
+      {},
+      'items[0]: { payload: [Getter] } is wrong; allowed: what can be read',
+    ],
+    ['a trap in options of an item', [{ payload: {}, options: trap('lane') }], {}, 'items[0]: '],
+    [
+      'a trap deep in options of an item',
+      [{ payload: {}, options: { backoff: trap('delay') } }],
+      {},
+      'items[0].options: ',
+    ],
+    ['a trap in common options', [], trap('transaction'), 'transaction: undefined'],
     ['no array', { payload: {} }, {}, 'items: '],
     ['keys for all', [], { idempotencyKey: 7 }, 'idempotencyKey: 7'],
   ])('refuses %s, and sends nothing', async (_, items, options, message) => {
@@ -250,6 +317,54 @@ describe('JobScheduler.enqueueMany', () => {
       message: expect.stringContaining(message),
     });
     expect(jobs).toEqual([]);
+  });
+});
+
+describe('JobScheduler.enqueueMany, a wrong payload', () => {
+  const Checked = defineJob('checked', { schema: z.object({ n: z.number() }) });
+  const Any = defineJob<unknown>('any');
+
+  it.each<[string, JobDefinition, unknown, unknown]>([
+    ['no JSON', Any, { a: 1n }, { code: 'PAYLOAD_NOT_JSON', path: 'items[1].payload.a' }],
+    ['invalid', Checked, { n: 'x' }, { code: 'PAYLOAD_INVALID', issues: [{ path: 'items[1].payload.n' }] }],
+    [
+      'too large',
+      Any,
+      'x'.repeat(200),
+      { code: 'PAYLOAD_TOO_LARGE', message: expect.stringContaining('items[1].payload is') },
+    ],
+  ])('is told with its item: %s', async (_, definition, payload, error) => {
+    const { scheduler, jobs } = listScheduler({ maker: { payloadBytes: 100 } });
+    const refused = scheduler.enqueueMany(definition, [{ payload: { n: 1 } }, { payload }]);
+    await expect(refused).rejects.toMatchObject(error as object);
+    expect(jobs).toEqual([]);
+  });
+
+  it('names both items that have one business key', async () => {
+    const ids: string[] = [];
+    const { scheduler } = listScheduler({
+      answer: ({ id }) =>
+        ids.push(id) < 3
+          ? { outcome: 'created', id }
+          : { outcome: 'held', holder: ids[1] ?? '', running: false },
+    });
+    const item = (businessKey: string) => ({ payload: 1, options: { businessKey } });
+    await expect(scheduler.enqueueMany(Any, [item('a'), item('b'), item('b')])).rejects.toMatchObject({
+      code: 'BUSINESS_KEY_HELD',
+      businessKey: 'b',
+      holder: undefined,
+      items: [1, 2],
+      message: expect.stringContaining('"b" is the key of items[1] and items[2] of the same call'),
+    });
+  });
+
+  it('checks the items as they were at the call', async () => {
+    const { scheduler, jobs } = listScheduler();
+    const items = [{ payload: { n: 1 } }, { payload: { n: 2 } }];
+    const handles = scheduler.enqueueMany(Checked, items);
+    items.length = 0;
+    expect(await handles).toHaveLength(2);
+    expect(jobs).toHaveLength(2);
   });
 });
 
@@ -271,7 +386,26 @@ describe('JobScheduler.enqueueNamed', () => {
 
   it('refuses a name that no job can have', async () => {
     const { scheduler } = listScheduler();
-    await expect(scheduler.enqueueNamed('')).rejects.toMatchObject({ code: 'INVALID_JOB_DEFINITION' });
+    for (const name of ['', undefined, 7, 'x#failed']) {
+      await expect(scheduler.enqueueNamed(name as string)).rejects.toMatchObject({
+        code: 'INVALID_ENQUEUE_OPTION',
+        message: expect.stringContaining('"enqueueNamed": name: '),
+      });
+    }
+  });
+
+  it.each<[string, unknown, string]>([
+    ['version', { version: 0 }, '"x": version: 0 is wrong'],
+    ['a trap', trap('version'), '"x": version: undefined is wrong; allowed: what can be read'],
+    ['no transaction', { transaction: null }, '"x": transaction: null'],
+    ['null', null, 'options: null'],
+  ])('refuses %s', async (_, options, message) => {
+    const { scheduler, jobs } = listScheduler();
+    await expect(scheduler.enqueueNamed('x', 1, options as never)).rejects.toMatchObject({
+      code: 'INVALID_ENQUEUE_OPTION',
+      message: expect.stringContaining(message),
+    });
+    expect(jobs).toEqual([]);
   });
 });
 

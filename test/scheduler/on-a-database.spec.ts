@@ -62,6 +62,24 @@ describe('JobScheduler on a database', () => {
     expect((await app.scheduler.get(id))?.status).toBe('canceled');
   });
 
+  it('saves none of many when two of them have one key', async () => {
+    const items = ['a', 'b', 'b'].map((text) => ({
+      payload: { text },
+      options: { businessKey: `twice-${text}` },
+    }));
+    for (const onConflict of ['reject', 'replace'] as const) {
+      const many = items.map(({ payload, options }) => ({ payload, options: { ...options, onConflict } }));
+      await expect(app.scheduler.enqueueMany(Note, many)).rejects.toMatchObject({
+        code: 'BUSINESS_KEY_HELD',
+        holder: undefined,
+        items: [1, 2],
+      });
+    }
+    await expect(
+      app.scheduler.enqueue(Note, { text: 'a' }, { businessKey: 'twice-a' }),
+    ).resolves.toMatchObject({ created: true });
+  });
+
   it('refuses to redrive what is not in the dead letter', async () => {
     const { id } = await app.scheduler.enqueue(Note, { text: 'x' });
     await expect(app.scheduler.redrive(id)).rejects.toMatchObject({
