@@ -99,6 +99,51 @@ describe.each(versions)('on a DataSource of TypeORM %s', (_, Source) => {
     await store.close();
   });
 
+  it('does not wait for ever for a connection that only its callers could free', async () => {
+    const client = new DataSourceSqlClient(source, 100);
+    const holders = await Promise.all(
+      [1, 2, 3].map(async () => {
+        const runner = source.createQueryRunner();
+        await runner.startTransaction();
+        return runner;
+      }),
+    );
+    const store = createStore(database.url, { client });
+    await expect(store.insert([newJob()])).rejects.toMatchObject({
+      code: 'STORE_FAULT',
+      kind: 'unavailable',
+      message: expect.stringMatching(/DataSource's pool .* within 100 ms; .* "transaction"/),
+    });
+    for (const runner of holders) await runner.release();
+    // The one that came too late is back in the pool.
+    for (let round = 0; round < 4; round += 1) await client.query({ text: 'select 1' });
+    await store.close();
+  });
+
+  it('says the same when the limit of the pool strikes', async () => {
+    const small = await new Source({
+      type: 'postgres',
+      url: database.url,
+      poolSize: 1,
+      connectTimeoutMS: 100,
+    }).initialize();
+    const runner = small.createQueryRunner();
+    await runner.startTransaction();
+    await expect(new DataSourceSqlClient(small).query({ text: 'select 1' })).rejects.toMatchObject({
+      kind: 'unavailable',
+      message: expect.stringContaining('"transaction"'),
+    });
+    await runner.release();
+    await small.destroy();
+  });
+
+  it('refuses what is asked after the close, whether or not the DataSource is still there', async () => {
+    const store = createStore(database.url, { client: new DataSourceSqlClient(source) });
+    await store.close();
+    await expect(store.insert([newJob()])).rejects.toMatchObject({ code: 'STORE_CLOSED' });
+    await expect(store.get(newJob().id)).rejects.toMatchObject({ code: 'STORE_CLOSED' });
+  });
+
   it('returns its connections, also after errors', async () => {
     const client = new DataSourceSqlClient(source);
     for (let round = 0; round < 10; round += 1) {

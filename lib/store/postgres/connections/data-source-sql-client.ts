@@ -1,23 +1,29 @@
 import { type DataSource, type QueryRunner } from 'typeorm';
+import { describeError } from '../../../errors/describe-error.js';
+import { StoreClosedError } from '../../../errors/store-errors.js';
 import { type StoreTransaction } from '../../job-store.js';
 import { type Row, type SqlClient, type Statement } from '../../sql-client.js';
+import { StoreError } from '../../store-fault.js';
+import { within } from './sockets.js';
+
+/** A pool may keep its callers waiting for ever, and does when each of its connections waits for one of them. */
+const CONNECT_TIMEOUT_MS = 10_000;
 
 /** The application's own TypeORM DataSource (0.3 and 1.x). Never closes it. */
 export class DataSourceSqlClient implements SqlClient {
-  constructor(private readonly dataSource: DataSource) {}
+  #closed = false;
 
-  async query(statement: Statement, parameters: readonly unknown[] = []): Promise<Row[]> {
-    const runner = this.dataSource.createQueryRunner();
-    try {
-      return await run(runner, statement.text, parameters);
-    } finally {
-      await runner.release();
-    }
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly connectTimeoutMs = CONNECT_TIMEOUT_MS,
+  ) {}
+
+  query(statement: Statement, parameters: readonly unknown[] = []): Promise<Row[]> {
+    return this.#use((runner) => run(runner, statement.text, parameters));
   }
 
-  async transaction<T>(work: (transaction: StoreTransaction) => Promise<T>): Promise<T> {
-    const runner = this.dataSource.createQueryRunner();
-    try {
+  transaction<T>(work: (transaction: StoreTransaction) => Promise<T>): Promise<T> {
+    return this.#use(async (runner) => {
       await runner.startTransaction();
       try {
         const result = await work({ query: (text, parameters) => run(runner, text, parameters) });
@@ -28,14 +34,50 @@ export class DataSourceSqlClient implements SqlClient {
         if (runner.isTransactionActive) await runner.rollbackTransaction().catch(() => undefined);
         throw error;
       }
+    });
+  }
+
+  close(): Promise<void> {
+    this.#closed = true;
+    return Promise.resolve();
+  }
+
+  async #use<T>(work: (runner: QueryRunner) => Promise<T>): Promise<T> {
+    if (this.#closed) throw new StoreClosedError();
+    const runner = this.dataSource.createQueryRunner();
+    const connecting = runner.connect();
+    if (!(await within(this.connectTimeoutMs, connecting))) {
+      // A runner that is released before it has its connection never gives that connection back.
+      const giveBack = (): Promise<void> => runner.release();
+      void connecting.then(giveBack, giveBack);
+      throw noneFree(`within ${String(this.connectTimeoutMs)} ms`);
+    }
+    try {
+      await connecting.catch(rethrowNamed);
+      return await work(runner);
     } finally {
       await runner.release();
     }
   }
+}
 
-  close(): Promise<void> {
-    return Promise.resolve();
-  }
+/** What the pool says when its own limit strikes sounds like a server that is away. */
+function rethrowNamed(error: unknown): never {
+  const { message } = describeError(error);
+  throw /timeout exceeded when trying to connect/.test(message)
+    ? noneFree(`in time (${message})`, error)
+    : error;
+}
+
+/** Nothing was sent. */
+function noneFree(when: string, cause?: unknown): StoreError {
+  return new StoreError(
+    'unavailable',
+    `STORE_FAULT: no connection of the DataSource's pool was to be had ${when}; inside a transaction give its manager as the ` +
+      'option "transaction", or the call waits for a connection that your transactions hold; otherwise raise the poolSize',
+    undefined,
+    { cause },
+  );
 }
 
 /** With the structured result `records` are rows for every command; the plain one differs between INSERT and UPDATE. */
