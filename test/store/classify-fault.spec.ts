@@ -64,6 +64,24 @@ describe('classifyFault', () => {
     expect(classifyFault(error)).toBe(kind);
   });
 
+  it.each([
+    [
+      { code: 'ECONNREFUSED', message: 'connect ECONNREFUSED' },
+      'the database cannot be reached: connect ECON',
+    ],
+    [new Error('timeout exceeded when trying to connect'), 'the database cannot be reached: timeout'],
+    [{ code: 'ECONNRESET', message: 'read ECONNRESET' }, 'the connection to the database broke: read'],
+    [new Error('Connection terminated unexpectedly'), 'the connection to the database broke: Connection'],
+    [
+      { code: '28000', message: 'role "x" is not permitted to log in' },
+      'the database refused the connection: role',
+    ],
+    [{ code: '57P03', message: 'starting up' }, 'the database refused the connection: starting up (57P03)'],
+    [{ code: '55P03', message: 'lock timeout' }, 'the database refused a statement: lock timeout (55P03)'],
+  ])('%j is told as: %s', (error, told) => {
+    expect(toStoreError(error).message).toContain(`STORE_FAULT: ${told}`);
+  });
+
   it('keeps a StoreError as it is', () => {
     const first = toStoreError({ code: '40001', message: 'm' });
     expect(toStoreError(first)).toBe(first);

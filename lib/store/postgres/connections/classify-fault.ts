@@ -18,6 +18,8 @@ const NOT_CONNECTED = new Set([
   'ENETUNREACH',
   'ENOENT',
 ]);
+/** Refused while connecting: a login, a database, a server that starts or is full. */
+const AT_CONNECT = /^(28...|3D000|53300|57P03)$/;
 /** The socket was lost on the way. */
 const CONNECTION_LOST = new Set(['ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ECONNABORTED', 'ERR_STREAM_DESTROYED']);
 
@@ -80,12 +82,23 @@ function byMessage(message: string): StoreFaultKind {
 export function toStoreError(error: unknown): StoreError {
   const { code, message } = read(error);
   if (code === 'STORE_FAULT' || code === 'STORE_CLOSED') return error as StoreError;
+  const kind = classifyFault(error);
+  const source = typeof code === 'string' ? code : undefined;
   return new StoreError(
-    classifyFault(error),
-    `STORE_FAULT: the database refused a statement: ${message}${typeof code === 'string' ? ` (${code})` : ''}`,
-    typeof code === 'string' ? code : undefined,
+    kind,
+    `STORE_FAULT: ${whatHappened(kind, source)}: ${message}${source === undefined ? '' : ` (${source})`}`,
+    source,
     { cause: error },
   );
+}
+
+function whatHappened(kind: StoreFaultKind, code: string | undefined): string {
+  if (kind === 'unknown') return 'the connection to the database broke';
+  if (code === undefined ? kind === 'unavailable' : NOT_CONNECTED.has(code))
+    return 'the database cannot be reached';
+  return AT_CONNECT.test(code ?? '')
+    ? 'the database refused the connection'
+    : 'the database refused a statement';
 }
 
 function read(error: unknown): { code: unknown; message: string; constraint: unknown; kind: unknown } {
