@@ -1,6 +1,7 @@
 import { ConfigurableModuleBuilder, type DynamicModule } from '@nestjs/common';
 import { RatchetCoreModule } from './ratchet-core.module.js';
 import { refuseSecondCopy } from './ratchet.copies.js';
+import { checkExtras } from './ratchet.extras-check.js';
 import { RATCHET_OPTIONS, type RatchetExtras } from './ratchet.extras.js';
 import { type RatchetOptions } from './ratchet.options.js';
 
@@ -24,6 +25,8 @@ const EXTRAS: RatchetExtras = {
  */
 function shellOverCore(definition: DynamicModule, extras: RatchetExtras): DynamicModule {
   refuseSecondCopy();
+  // The imports of forRootAsync are its factory's too, so Nest has put them there.
+  checkExtras({ ...extras, imports: definition.imports ?? extras.imports });
   const core = RatchetCoreModule.make(definition.providers ?? [], extras, [
     ...(definition.imports ?? []),
     ...(extras.imports ?? []),

@@ -2,6 +2,7 @@ import { type ConfigurableModuleAsyncOptions, type DynamicModule, Module } from 
 import { type RatchetExtras } from './ratchet.extras.js';
 import { ConfigurableModuleClass } from './ratchet.module-definition.js';
 import { type RatchetOptions } from './ratchet.options.js';
+import { readingOptions, requireFactory, requireOptions } from './ratchet.resolve.js';
 
 /** What `RatchetModule.forRoot` takes: the options, and what must be known when the module graph is built. */
 export type RatchetModuleOptions = RatchetOptions & RatchetExtras;
@@ -31,19 +32,24 @@ export type RatchetModuleAsyncOptions = ConfigurableModuleAsyncOptions<
 @Module({})
 export class RatchetModule extends ConfigurableModuleClass {
   /**
-   * @throws InvalidOptionError (at boot) with everything that is wrong with the options.
+   * @throws InvalidOptionError with everything that is wrong with the options: at boot, or at once where no module could be
+   *   built of them (there are none, a port is no provider).
    */
   static override forRoot(options: RatchetModuleOptions): DynamicModule {
-    return super.forRoot(options);
+    requireOptions(options);
+    return readingOptions(() => super.forRoot(options));
   }
 
   /**
    * The same with options that a factory makes: `{ useFactory, inject, imports }`, `{ useClass }` or `{ useExisting }` of
    * a `RatchetOptionsFactory`.
    *
-   * @throws InvalidOptionError (at boot) with everything that is wrong with the options.
+   * @throws InvalidOptionError with everything that is wrong with the options, as {@link RatchetModule.forRoot}.
    */
   static override forRootAsync(options: RatchetModuleAsyncOptions): DynamicModule {
-    return super.forRootAsync(options);
+    return readingOptions(() => {
+      requireFactory(options);
+      return super.forRootAsync(options);
+    });
   }
 }

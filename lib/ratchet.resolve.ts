@@ -1,6 +1,7 @@
 import { type EntityManager } from 'typeorm';
 import { type EngineSettings } from './engine/engine-settings.js';
 import { InvalidOptionError, type OptionProblem } from './errors/boot-errors.js';
+import { reading } from './errors/reading.js';
 import { showValue } from './errors/show-value.js';
 import { resolveBackoff } from './jobs/backoff.js';
 import { JOB_LIMITS, textFault } from './jobs/limits.js';
@@ -42,21 +43,44 @@ const EXTRAS = new Set([
  * @throws InvalidOptionError with everything that is wrong.
  */
 export function resolveOptions(raw: RatchetOptions): ResolvedOptions {
+  requireOptions(raw);
   const problems: OptionProblem[] = [];
-  if (!isPlainObject(raw)) {
-    throw new InvalidOptionError([
-      { option: 'options', problem: 'there are none; give at least a database' },
-    ]);
-  }
   const reader = new OptionReader(raw, problems);
-  const resolved = read(reader);
-  reader.finish((key) =>
-    EXTRAS.has(key)
-      ? 'a factory of options comes too late for it; give it beside useFactory, useClass or useExisting'
-      : undefined,
-  );
+  const resolved = readingOptions(() => {
+    const all = read(reader);
+    reader.finish((key) =>
+      EXTRAS.has(key)
+        ? 'a factory of options comes too late for it; give it beside useFactory, useClass or useExisting'
+        : undefined,
+    );
+    return all;
+  });
   if (problems.length > 0) throw new InvalidOptionError(problems);
   return resolved;
+}
+
+/** @throws InvalidOptionError when there are none. What was given instead is not shown: it may be a URL with a password. */
+export function requireOptions(raw: unknown): asserts raw is Record<string, unknown> {
+  if (isPlainObject(raw)) return;
+  throw new InvalidOptionError([{ option: 'options', problem: 'there are none; give at least a database' }]);
+}
+
+/** @throws InvalidOptionError when nothing makes the options. */
+export function requireFactory(given: unknown): void {
+  const { useFactory, useClass, useExisting } = isPlainObject(given) ? given : {};
+  if (typeof useFactory === 'function' || typeof useClass === 'function' || (useExisting ?? null) !== null)
+    return;
+  const problem = 'nothing makes them; give forRootAsync one of useFactory, useClass, useExisting';
+  throw new InvalidOptionError([{ option: 'options', problem }]);
+}
+
+/** @throws InvalidOptionError when a getter or a proxy throws. */
+export function readingOptions<T>(read: () => T): T {
+  return reading(
+    read,
+    (allowed, cause) =>
+      new InvalidOptionError([{ option: 'options', problem: `allowed: ${allowed}` }], { cause }),
+  );
 }
 
 function read(reader: OptionReader): ResolvedOptions {

@@ -12,9 +12,12 @@ export interface OptionProblem {
 export class InvalidOptionError extends RatchetError {
   override readonly code = 'INVALID_OPTION';
 
-  constructor(readonly problems: readonly OptionProblem[]) {
+  constructor(
+    readonly problems: readonly OptionProblem[],
+    options?: { cause?: unknown },
+  ) {
     const lines = problems.map(({ option, problem }) => `RatchetModule: ${option}: ${problem}`);
-    super(`INVALID_OPTION: ${lines.join('\n  and ')}`);
+    super(`INVALID_OPTION: ${lines.join('\n  and ')}`, options);
   }
 }
 

@@ -135,6 +135,23 @@ describe('ports', () => {
     expect(app.get(NodeIdentityProvider).nodeId()).toBe('fixed-in-a-test');
   });
 
+  it.each([
+    ['retryPolicy', {}],
+    ['clock', 5],
+    ['clock', null],
+    ['coordinator', new RedisCoordinator(new Redis())],
+    ['jobStore', { useClass: undefined }],
+    ['lockStore', { useFactory: 'x' }],
+    ['lockStore', { useValue: {}, useClass: Redis }],
+  ])('say that %s cannot be %p', (port, value) => {
+    const wrong = refusal(
+      'INVALID_OPTION',
+      new RegExp(`^INVALID_OPTION: RatchetModule: ${port}: .*useFactory`),
+    );
+    expect(() => RatchetModule.forRoot({ ...connection(), [port]: value })).toThrow(wrong);
+    expect(() => RatchetModule.forRootAsync({ useFactory: connection, [port]: value })).toThrow(wrong);
+  });
+
   it('say which id of a node cannot be', async () => {
     const long = { useValue: { nodeId: () => 'x'.repeat(65) } };
     await expect(

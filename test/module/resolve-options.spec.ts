@@ -1,6 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
 import { DataSource } from 'typeorm';
 import { type InvalidOptionError } from '../../lib/errors/boot-errors.js';
+import {
+  RatchetModule,
+  type RatchetModuleAsyncOptions,
+  type RatchetModuleOptions,
+} from '../../lib/ratchet.module.js';
 import { type RatchetOptions } from '../../lib/ratchet.options.js';
 import { type ResolvedOptions, resolveOptions } from '../../lib/ratchet.resolve.js';
 
@@ -23,6 +28,55 @@ function problems(options: unknown): string[] {
 function problemsWith(options: object): string[] {
   return problems({ ...DATABASE, ...options });
 }
+
+/** An object that cannot be read to the end. */
+function trap(): object {
+  return Object.defineProperty({}, 'schema', {
+    enumerable: true,
+    get: () => {
+      throw new Error('trap');
+    },
+  });
+}
+
+describe('RatchetModule.forRoot', () => {
+  const { forRoot, forRootAsync } = {
+    forRoot: (options: unknown) => RatchetModule.forRoot(options as RatchetModuleOptions),
+    forRootAsync: (options: unknown) => RatchetModule.forRootAsync(options as RatchetModuleAsyncOptions),
+  };
+  const refusal = (...problems: string[]) =>
+    expect.objectContaining({
+      code: 'INVALID_OPTION',
+      problems: problems.map((problem) => ({
+        option: problem.split(': ')[0],
+        problem: expect.stringContaining(problem.split(': ')[1] ?? ''),
+      })),
+    });
+
+  it.each([[undefined], [null], ['postgres://me:secret@db/shop'], [[]]])('refuses %j at once', (options) => {
+    expect(() => forRoot(options)).toThrow(refusal('options: there are none'));
+    expect(() => forRootAsync(options)).toThrow(refusal('options: nothing makes them'));
+  });
+
+  it('refuses what the module graph cannot be made of, all at once', () => {
+    const wrong = { isGlobal: 'yes', imports: 5, extraProviders: {}, clock: 5 };
+    const problems = refusal(
+      'isGlobal: "yes"',
+      'imports: 5 is wrong',
+      'extraProviders: {}',
+      'clock: 5 is wrong',
+    );
+    expect(() => forRoot({ ...DATABASE, ...wrong })).toThrow(problems);
+    expect(() => forRootAsync({ useFactory: () => DATABASE, ...wrong })).toThrow(problems);
+    expect(() => forRootAsync({ useFactory: 5 })).toThrow(refusal('options: nothing makes them'));
+  });
+
+  it('names options that cannot be read', () => {
+    expect(() => forRoot(trap())).toThrow(refusal('options: what can be read, but reading it threw'));
+    expect(problems(trap())).toEqual([expect.stringContaining('reading it threw: trap')]);
+    expect(problemsWith({ lanes: new Proxy({}, { ownKeys: () => ['a', 'a'] }) })).toHaveLength(1);
+  });
+});
 
 describe('resolveOptions', () => {
   it('fills in the documented defaults, in milliseconds', () => {
