@@ -32,6 +32,7 @@ export class ExecutionContext extends JobContext {
   #abortReason: Error | undefined;
   #logger: Logger | undefined;
   #snoozeMs: number | undefined;
+  #warned = false;
 
   constructor(parts: ExecutionContextParts) {
     super();
@@ -103,19 +104,29 @@ export class ExecutionContext extends JobContext {
     const ms = durationMs(delay);
     if (ms === undefined) throw new InvalidSnoozeError(this.name, delay, DURATION_WORDS);
     this.#snoozeMs = ms;
+    if (this.#parts.progress.stopped) this.#warnOfLateSnooze();
   }
 
   override async enqueue<In, Out, Result>(
     definition: JobDefinition<In, Out, Result>,
-    ...[payload, options]: EnqueueArgs<NoInfer<In>>
+    ...[payload, options = {}]: EnqueueArgs<NoInfer<In>>
   ): Promise<JobHandle<Result>> {
     const parent = { id: this.jobId, claimSeq: this.claimSeq };
     return (await this.#parts.children.enqueueChild(
       parent,
       definition,
       payload,
-      options ?? {},
+      options,
     )) as JobHandle<Result>;
+  }
+
+  /** Not thrown: the body may be cleaning up after its signal was aborted. */
+  #warnOfLateSnooze(): void {
+    if (this.#warned) return;
+    this.#warned = true;
+    this.#parts.log.warn(
+      'ctx.snooze() came after the execution had ended or was aborted, and does nothing; await what the handler starts',
+    );
   }
 
   /** Aborts the signal, also one that nobody has asked for yet. */

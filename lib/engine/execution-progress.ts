@@ -24,6 +24,11 @@ export class ExecutionProgress {
     return this.#last?.text;
   }
 
+  /** The execution is settled, or its claim is lost: nothing that its body says counts any more. */
+  get stopped(): boolean {
+    return this.#stopped;
+  }
+
   set(value: unknown): void {
     if (this.#stopped) return;
     // Written now, not when it is reported: the handler may go on changing the object.

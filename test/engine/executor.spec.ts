@@ -282,6 +282,17 @@ describe('snooze', () => {
     expect((await fixture.start().settlement).outcome).toBe('retried');
   });
 
+  it('warns once when it comes after the end', async () => {
+    let context: JobContext | undefined;
+    const fixture = new ExecutorFixture((_payload, ctx) => void (context = ctx));
+    await fixture.start().ended;
+    context?.snooze('1m');
+    context?.snooze('1m');
+    expect(warn.mock.calls).toEqual([
+      [expect.stringMatching(/^work \(0190b6a4-.*\): ctx\.snooze\(\) came after the execution had ended/)],
+    ]);
+  });
+
   it('refuses what is no duration', async () => {
     const fixture = new ExecutorFixture((_payload, ctx) => ctx.snooze('soon' as '1s'));
     expect((await fixture.start().settlement).error).toContain('INVALID_SNOOZE: "work": ctx.snooze: "soon"');
