@@ -1,7 +1,8 @@
 import { type Clock } from '../cluster/clock.js';
 import { describeError } from '../errors/describe-error.js';
 import { type EngineEvents } from '../observability/engine-events.js';
-import { faultKindOf, type StoreFaultKind } from '../store/store-fault.js';
+import { faultKindOf, type StoreError, type StoreFaultKind } from '../store/store-fault.js';
+import { mendOf } from './fault-mends.js';
 
 const LEAST_GAP_MS = 1_000;
 
@@ -10,16 +11,6 @@ export interface LineLogger {
   error(message: string): void;
   log(message: string): void;
 }
-
-/** What to do about it, where a person can do something. */
-const MENDS: Record<StoreFaultKind, string> = {
-  rolled_back: 'it was rolled back and is sent again',
-  unknown: 'the reply was lost; claims are compared with the database before going on',
-  unavailable: 'the database is away or refuses writes; trying again',
-  missing_partition: 'a day partition is missing; making it',
-  bad_row: 'one row cannot be recorded; it is being singled out',
-  fatal: 'check the grants and the migrations of the schema; trying again',
-};
 
 /**
  * The one place that logs failed statements: at most one line a second for the whole node, however many buckets fail, with
@@ -47,7 +38,8 @@ export class EngineFaults {
     const key = where + who;
     if (retryInMs > 0) this.#failing.set(key, (this.#failing.get(key) ?? 0) + 1);
     // One deadlock is not worth a line: it is mended at once. Counted above.
-    if (kind !== 'rolled_back' || retryInMs > 0) this.#say(where, kind, message);
+    if (kind !== 'rolled_back' || retryInMs > 0)
+      this.#say(where, kind, `${message}; ${mendOf(kind, sourceCodeOf(error))}`);
     return kind;
   }
 
@@ -72,8 +64,12 @@ export class EngineFaults {
     this.#lastMs = nowMs;
     const more = this.#suppressed > 0 ? ` (${this.#suppressed} more not shown)` : '';
     this.#suppressed = 0;
-    const line = `${where} failed: ${message}; ${MENDS[kind]}${more}`;
+    const line = `${where} failed: ${message}${more}`;
     if (kind === 'fatal') this.logger.error(line);
     else this.logger.warn(line);
   }
+}
+
+function sourceCodeOf(error: unknown): unknown {
+  return (error as Partial<StoreError> | undefined)?.sourceCode;
 }
