@@ -97,10 +97,15 @@ export class TravelRefusedError extends RatchetError {
 export class NodeDeposedError extends RatchetError {
   readonly code = 'NODE_DEPOSED';
 
-  constructor(id: string) {
-    super(
-      `NODE_DEPOSED: node: "${id}" is registered by another process now; give each process a nodeId of its own`,
-    );
+  constructor(
+    id: string,
+    /** Where the other process runs; undefined when it has left again. */
+    readonly by: { readonly host: string; readonly pid: number } | undefined,
+  ) {
+    const other = by
+      ? `is registered by another process now (host ${by.host}, pid ${String(by.pid)})`
+      : `was registered by another process, which has left since`;
+    super(`NODE_DEPOSED: node: "${id}" ${other}; give each process a nodeId of its own`);
   }
 }
 

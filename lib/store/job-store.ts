@@ -321,12 +321,15 @@ export abstract class JobStore {
   /** Registers (or re-registers, under a new epoch) a node. */
   abstract registerNode(node: NodeRegistration): Promise<NodeRef>;
   abstract setNodeState(node: NodeRef, state: 'running' | 'draining'): Promise<void>;
-  /** Removes the row if the epoch still matches. */
+  /** Removes the row if the epoch still matches, and what is left of that epoch: notices, buckets without jobs. */
   abstract removeNode(node: NodeRef): Promise<void>;
 
-  /** Rejects with `NodeDeposedError` when the node's id has been registered under a newer epoch. */
+  /** Rejects with `NodeDeposedError`, which names the other process, when the node's id has been registered under a newer epoch. */
   abstract openBucket(node: NodeRef, lane: string): Promise<BucketRef>;
-  /** Compare-and-set by (id, epoch, from). False: somebody else moved it. `ready_to_delete` deletes the row when it holds no job. */
+  /**
+   * Compare-and-set by (id, epoch, from). False: somebody else moved it. `ready_to_delete` deletes the row; false as well,
+   * and the bucket stays, when it still holds jobs.
+   */
   abstract setBucketStatus(bucket: BucketRef, from: BucketStatus, to: BucketStatus): Promise<boolean>;
   /** Takes back what older epochs of `node.id` hold: crash charge, `crashed` executions, dead letter beyond the budget. */
   abstract rescueOwn(node: NodeRef, maxCrashRedeliveries: number): Promise<RescueReport>;
@@ -343,12 +346,6 @@ export abstract class JobStore {
    */
   abstract insert(jobs: readonly NewJob[], transaction?: StoreTransaction): Promise<readonly Inserted[]>;
 
-  /** Whether statements of a caller's transaction reach this store's own tables. Leaves that transaction usable. */
-  abstract reachedBy(transaction: StoreTransaction): Promise<boolean>;
-
-  /** One turn of one bucket: settle what finished, claim what fits, one autocommit statement. */
-  abstract exchange(request: ExchangeRequest): Promise<ExchangeAnswer>;
-  abstract probe(request: ProbeRequest): Promise<ProbeAnswer>;
   /**
    * Told when a caller's transaction (or savepoint) is joined, before anything else is sent to it; sends its statement within
    * the call. From then on an insert with the same `mark` writes inside it, or nothing: once it has been rolled back or
@@ -356,6 +353,12 @@ export abstract class JobStore {
    * the transaction usable that it met instead.
    */
   abstract enlist(transaction: StoreTransaction): Promise<void>;
+  /** Whether statements of a caller's transaction reach this store's own tables. Leaves that transaction usable. */
+  abstract reachedBy(transaction: StoreTransaction): Promise<boolean>;
+
+  /** One turn of one bucket: settle what finished, claim what fits, one autocommit statement. */
+  abstract exchange(request: ExchangeRequest): Promise<ExchangeAnswer>;
+  abstract probe(request: ProbeRequest): Promise<ProbeAnswer>;
   abstract foreign(request: ForeignRequest): Promise<readonly ForeignStream[]>;
   abstract reconcile(request: ReconcileRequest): Promise<ReconcileAnswer>;
   /**

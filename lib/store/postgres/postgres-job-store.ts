@@ -115,8 +115,11 @@ export class PostgresJobStore extends JobStore {
     const id = uuidv7();
     const parameters = [this.session.offsetMs, id, node.id, node.epoch, lane];
     const [row] = await this.session.service(openBucket, parameters);
-    if (!row) throw new NodeDeposedError(node.id);
-    return { id, epoch: row['epoch'] as number, lane, node };
+    if (typeof row?.['epoch'] !== 'number') {
+      const by = row && { host: row['host'] as string, pid: row['pid'] as number };
+      throw new NodeDeposedError(node.id, by);
+    }
+    return { id, epoch: row['epoch'], lane, node };
   }
 
   override async setBucketStatus(bucket: BucketRef, from: BucketStatus, to: BucketStatus): Promise<boolean> {
@@ -127,21 +130,20 @@ export class PostgresJobStore extends JobStore {
       from,
       to,
     ]);
-    if (rows.length > 0 && to === 'ready_to_delete')
-      await this.session.service(deleteBucket, [bucket.id, bucket.epoch]);
-    return rows.length > 0;
+    if (rows.length === 0 || to !== 'ready_to_delete') return rows.length > 0;
+    return (await this.session.service(deleteBucket, [bucket.id, bucket.epoch])).length > 0;
   }
 
   override insert(jobs: readonly NewJob[], transaction?: StoreTransaction): Promise<readonly Inserted[]> {
     return this.#withPartitions(() => this.#inserter.insert(jobs, transaction), transaction);
   }
 
-  override async reachedBy(transaction: StoreTransaction): Promise<boolean> {
-    const parameters = [this.session.schemaName];
   override async enlist(transaction: StoreTransaction): Promise<void> {
     await this.session.app(markTransaction, [transaction.mark], transaction);
   }
 
+  override async reachedBy(transaction: StoreTransaction): Promise<boolean> {
+    const parameters = [this.session.schemaName];
     const [theirs] = await this.session.app(databaseIdentity, parameters, transaction);
     const [ours] = await this.session.app(databaseIdentity, parameters);
     return typeof theirs?.['identity'] === 'string' && theirs['identity'] === ours?.['identity'];

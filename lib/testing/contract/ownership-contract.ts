@@ -162,6 +162,25 @@ export function describeOwnership(bench: ContractBench): void {
     bench.expect(known).toEqual({ strays: [], recorded: [], lost: [], deposed: [] });
   });
 
+  it('keeps a bucket that holds a job, under the status that it has', async () => {
+    const node = await bench.node();
+    const job = await node.claimOne();
+    bench.expect(await bench.store.setBucketStatus(node.bucket, 'active', 'completing')).toBe(true);
+    const remove = (): Promise<boolean> =>
+      bench.store.setBucketStatus(node.bucket, 'completing', 'ready_to_delete');
+    bench.expect(await remove()).toBe(false);
+    await node.settle(job, { outcome: 'succeeded' });
+    bench.expect(await remove()).toBe(true);
+  });
+
+  it('says which process has the id of a node now, and opens no bucket for the one that had it', async () => {
+    const { ref } = await bench.node('taken-node');
+    await bench.node('taken-node');
+    const refused = await bench.store.openBucket(ref, 'taken').catch((error: unknown) => error);
+    bench.expect(refused).toMatchObject({ code: 'NODE_DEPOSED' });
+    bench.expect(typeof (refused as { by?: { host?: unknown } }).by?.host).toBe('string');
+  });
+
   it('names deposed buckets in a reconcile', async () => {
     const node = await bench.node('deposed-node');
     const job = await node.claimOne();

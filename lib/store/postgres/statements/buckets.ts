@@ -2,27 +2,38 @@ import { type MakeStatement } from '../postgres-session.js';
 import { storeClock } from './clock.js';
 
 /**
- * `$1` offset, then id, node id, node epoch, lane. No row: another process has registered the id since. The share lock makes
- * such a registration, and the rescue after it, wait for the bucket.
+ * `$1` offset, then id, node id, node epoch, lane. Without an epoch: another process has registered the id since, and the row
+ * says which; without a row, that one has left too. The share lock makes such a registration, and the rescue after it, wait
+ * for the bucket.
  */
 export const openBucket: MakeStatement = (schema) => ({
   text: `
-insert into ${schema}.bucket (id, node_id, node_epoch, lane, status, created_at, status_at)
-select $2::uuid, n.id, n.epoch, $5, 'active', ${storeClock('$1')}, ${storeClock('$1')}
-  from ${schema}.node n where n.id = $3 and n.epoch = $4::bigint for share
-returning epoch`,
+with owner as materialized (select id, epoch, host, pid from ${schema}.node where id = $3 for share),
+opened as (
+  insert into ${schema}.bucket (id, node_id, node_epoch, lane, status, created_at, status_at)
+  select $2::uuid, o.id, o.epoch, $5, 'active', ${storeClock('$1')}, ${storeClock('$1')}
+    from owner o where o.epoch = $4::bigint
+  returning epoch
+)
+select b.epoch, o.host, o.pid from owner o left join opened b on true`,
 });
 
-/** `$1` offset, then id, epoch, from, to. Waits for the exchange in flight, which holds the row. */
+/**
+ * `$1` offset, then id, epoch, from, to. Waits for the exchange in flight, which holds the row. A bucket that holds jobs is
+ * never `ready_to_delete`: it stays where those who look for lost work look.
+ */
 export const setBucketStatus: MakeStatement = (schema) => ({
   text: `
-update ${schema}.bucket set status = $5, status_at = ${storeClock('$1')}
- where id = $2::uuid and epoch = $3::int and status = $4 returning id`,
+update ${schema}.bucket b set status = $5, status_at = ${storeClock('$1')}
+ where b.id = $2::uuid and b.epoch = $3::int and b.status = $4
+   and ($5 <> 'ready_to_delete' or not exists (select from ${schema}.job j where j.bucket = b.id and j.status = 1))
+returning b.id`,
 });
 
 /** Only a bucket that nothing claims into any more is deleted, so the look for its jobs cannot be overtaken by a claim. */
 export const deleteBucket: MakeStatement = (schema) => ({
   text: `
 delete from ${schema}.bucket b where b.id = $1::uuid and b.epoch = $2::int and b.status = 'ready_to_delete'
-   and not exists (select from ${schema}.job j where j.bucket = b.id and j.status = 1)`,
+   and not exists (select from ${schema}.job j where j.bucket = b.id and j.status = 1)
+returning b.id`,
 });

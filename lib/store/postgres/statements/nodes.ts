@@ -17,8 +17,18 @@ export const setNodeState: MakeStatement = (schema) => ({
   text: `update ${schema}.node set state = $3 where id = $1 and epoch = $2::bigint`,
 });
 
+/**
+ * With what is left of this epoch: notices that nobody will read, and buckets that were opened by a statement whose reply
+ * was lost, so that nobody ever claimed into them. A bucket that holds jobs stays for whoever rescues it.
+ */
 export const removeNode: MakeStatement = (schema) => ({
-  text: `delete from ${schema}.node where id = $1 and epoch = $2::bigint`,
+  text: `
+with notices as (delete from ${schema}.notice where node_id = $1 and node_epoch = $2::bigint),
+buckets as (
+  delete from ${schema}.bucket b where b.node_id = $1 and b.node_epoch = $2::bigint
+     and not exists (select from ${schema}.job j where j.bucket = b.id and j.status = 1)
+)
+delete from ${schema}.node where id = $1 and epoch = $2::bigint`,
 });
 
 /** Deletes and returns what was left for the node. */
