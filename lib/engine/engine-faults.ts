@@ -3,23 +3,25 @@ import { describeError } from '../errors/describe-error.js';
 import { type EngineEvents } from '../observability/engine-events.js';
 import { faultKindOf, type StoreError, type StoreFaultKind } from '../store/store-fault.js';
 import { mendOf } from './fault-mends.js';
+import { type LineLogger } from './line-logger.js';
 
 const LEAST_GAP_MS = 1_000;
-
-export interface LineLogger {
-  warn(message: string): void;
-  error(message: string): void;
-  log(message: string): void;
-}
+/** So many faults that wait for a person, all different, may be told within one gap. */
+const MOST_FATAL_LINES = 5;
 
 /**
  * The one place that logs failed statements: at most one line a second for the whole node, however many buckets fail, with
- * a count of what it left out; and one line when statements work again.
+ * a count of what it left out (only a fault that waits for a person is never left out); and one line when statements work
+ * again.
  */
 export class EngineFaults {
   #lastMs = Number.NEGATIVE_INFINITY;
   #suppressed = 0;
-  readonly #failing = new Map<string, number>();
+  readonly #fatal = new Set<string>();
+  /** Failures in a row, by owner and statement. */
+  readonly #failing = new Map<string, Map<string, number>>();
+  /** Something failed since the last time that all worked. */
+  #down = false;
 
   constructor(
     private readonly clock: Clock,
@@ -28,15 +30,14 @@ export class EngineFaults {
   ) {}
 
   /**
-   * Notes a failed statement. With `retryInMs` its owner tries again and says {@link EngineFaults.worked} in the end
-   * (`who`: which of several owners); without, it is tried again by its own interval, or at once.
+   * Notes a failed statement. With `retryInMs` its owner tries again and says {@link EngineFaults.worked} in the end, or
+   * {@link EngineFaults.forget} (`who`: which of several owners); without, it is tried again by its own interval, or at once.
    */
   failed(where: string, error: unknown, retryInMs = 0, who = ''): StoreFaultKind {
     const kind = faultKindOf(error);
     const { message } = describeError(error);
     this.events.emit('fault', { where, kind, message, retryInMs });
-    const key = where + who;
-    if (retryInMs > 0) this.#failing.set(key, (this.#failing.get(key) ?? 0) + 1);
+    if (retryInMs > 0) this.#note(where, who);
     // One deadlock is not worth a line: it is mended at once. Counted above.
     if (kind !== 'rolled_back' || retryInMs > 0)
       this.#say(where, kind, `${message}; ${mendOf(kind, sourceCodeOf(error))}`);
@@ -45,28 +46,56 @@ export class EngineFaults {
 
   /** The statement works (again). */
   worked(where: string, who = ''): void {
-    if (this.#failing.size === 0) return;
-    const key = where + who;
-    const failures = this.#failing.get(key);
-    if (failures === undefined) return;
-    this.#failing.delete(key);
-    this.events.emit('recovered', { where, failures });
-    if (this.#failing.size === 0)
-      this.logger.log(`the database works again (${where} had failed ${failures} times)`);
+    if (!this.#down) return;
+    const own = this.#failing.get(who);
+    const failures = own?.get(where);
+    if (own && failures !== undefined) {
+      own.delete(where);
+      if (own.size === 0) this.#failing.delete(who);
+      this.events.emit('recovered', { where, failures });
+    }
+    if (this.#failing.size > 0) return;
+    this.#down = false;
+    this.logger.log(
+      `the database works again (${where}${failures === undefined ? '' : ` had failed ${failures} times`})`,
+    );
+  }
+
+  /** This owner is no more: it will not say that its statements work. */
+  forget(who: string): void {
+    this.#failing.delete(who);
+  }
+
+  #note(where: string, who: string): void {
+    const own = this.#failing.get(who) ?? new Map<string, number>();
+    own.set(where, (own.get(where) ?? 0) + 1);
+    this.#failing.set(who, own);
+    this.#down = true;
   }
 
   #say(where: string, kind: StoreFaultKind, message: string): void {
-    const nowMs = this.clock.monotonicMs();
-    if (nowMs - this.#lastMs < LEAST_GAP_MS) {
+    const line = `${where} failed: ${message}`;
+    if (!this.#mayTell(kind, line)) {
       this.#suppressed += 1;
       return;
     }
-    this.#lastMs = nowMs;
     const more = this.#suppressed > 0 ? ` (${this.#suppressed} more not shown)` : '';
     this.#suppressed = 0;
-    const line = `${where} failed: ${message}${more}`;
-    if (kind === 'fatal') this.logger.error(line);
-    else this.logger.warn(line);
+    if (kind === 'fatal') this.logger.error(line + more);
+    else this.logger.warn(line + more);
+  }
+
+  #mayTell(kind: StoreFaultKind, line: string): boolean {
+    const nowMs = this.clock.monotonicMs();
+    const quiet = nowMs - this.#lastMs >= LEAST_GAP_MS;
+    if (quiet) {
+      this.#lastMs = nowMs;
+      this.#fatal.clear();
+    }
+    if (kind !== 'fatal') return quiet;
+    const news = !this.#fatal.has(line) && this.#fatal.size < MOST_FATAL_LINES;
+    if (news) this.#fatal.add(line);
+    return news;
   }
 }
 

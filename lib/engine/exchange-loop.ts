@@ -71,6 +71,21 @@ export class ExchangeLoop {
     return this.#turns.outbox.size === 0 && !this.#turns.inFlight && !this.#turns.unsure;
   }
 
+  /** {@link ExchangeLoop.recorded}, and the database refused none of it. */
+  get settled(): boolean {
+    return this.recorded && this.refused === 0;
+  }
+
+  /** Outcomes that the database refused, each although it stood alone. */
+  get refused(): number {
+    return this.#turns.outbox.parked;
+  }
+
+  /** The bucket is somebody else's. */
+  get deposed(): boolean {
+    return this.#deposed;
+  }
+
   start(): void {
     this.#schedule();
   }
@@ -96,9 +111,13 @@ export class ExchangeLoop {
     this.#rest();
   }
 
-  /** Hands unfinished claims back, uncharged, and waits for locked rows from now on. Returns how many. */
+  /**
+   * Hands unfinished claims back, uncharged, and waits for locked rows from now on. Returns how many. Claims whose outcome
+   * the database refuses, now or from now on, are handed back too: they would be stranded.
+   */
   release(): number {
     this.#turns.waitForLocks();
+    this.#turns.outbox.giveBackRefused();
     const released = this.claims.release(this.#parts.releaseError);
     this.#schedule();
     return released;

@@ -1,6 +1,6 @@
 import { type Clock } from '../cluster/clock.js';
 import { type ForeignStream } from '../store/job-store.js';
-import { type LineLogger } from './engine-faults.js';
+import { type LineLogger } from './line-logger.js';
 
 /** A lane is told again when other names stand in the way, and after this long at the earliest. */
 const AGAIN_AFTER_MS = 10 * 60_000;

@@ -1,29 +1,26 @@
-import { randomBytes } from 'node:crypto';
-import { hostname } from 'node:os';
-import { Bucket } from '../buckets/bucket.js';
+import { type Bucket } from '../buckets/bucket.js';
 import { lanesOfNode, type ServedLane } from '../buckets/lanes-of-node.js';
-import { describeError } from '../errors/describe-error.js';
 import { Maintenance } from '../maintenance/maintenance.js';
 import { type NodeRef } from '../store/job-store.js';
-import { EngineFaults, type LineLogger } from './engine-faults.js';
+import { EngineFaults } from './engine-faults.js';
 import { type EngineParts } from './engine-parts.js';
 import { type LoopEnvironment } from './exchange-loop-parts.js';
 import { ExchangeLoop } from './exchange-loop.js';
 import { ForeignReport } from './foreign-report.js';
+import { LaneKeeper } from './lane-keeper.js';
 import { LateRecorder } from './late-recorder.js';
-import { CalledOff, Patience } from './patience.js';
+import { type LineLogger } from './line-logger.js';
+import { NodeRegistration } from './node-registration.js';
+import { Patience } from './patience.js';
 import { Poller } from './poller.js';
 import { Reconciler } from './reconciler.js';
 import { Slots } from './slots.js';
 import { Suspects } from './suspects.js';
 
-/** Longest id that the node table takes. */
-const MOST_ID_LENGTH = 64;
-
 /**
- * One registered node: its buckets, their loops, and what serves them. It is opened once and replaces what others take
- * away: a bucket by a new one, a node id that another process registered by an id of its own, because two live processes
- * that both insisted on one id would depose each other for ever.
+ * One node: its registration, a keeper for each of its lanes, and what serves them all. It is `opening` until every lane has
+ * a bucket, then `serving`, and `leaving` from the first word of a drain on; who it is and which buckets it has may change
+ * at any time, and is the business of {@link NodeRegistration} and {@link LaneKeeper}.
  */
 export class NodeEngine {
   readonly faults: EngineFaults;
@@ -31,26 +28,23 @@ export class NodeEngine {
   readonly #parts: EngineParts;
   readonly #logger: LineLogger;
   readonly #patience: Patience;
-  readonly #lanes: readonly ServedLane[];
-  readonly #slots = new Map<string, Slots>();
-  readonly #loops = new Set<ExchangeLoop>();
+  readonly #registration: NodeRegistration;
+  readonly #keepers: readonly LaneKeeper[];
   readonly #environment: LoopEnvironment;
   readonly #reconciler: Reconciler;
-  #node: NodeRef | undefined;
+  #state: 'opening' | 'serving' | 'leaving' = 'opening';
   #poller: Poller | undefined;
   #maintenance: Maintenance | undefined;
-  #leaving = false;
-  #renaming: Promise<void> | undefined;
 
   constructor(parts: EngineParts, logger: LineLogger) {
     this.#parts = parts;
     this.#logger = logger;
-    const { store, clock, events, debug, settings, executor } = parts;
+    const { store, clock, events, debug, settings, executor, identity, version } = parts;
     this.faults = new EngineFaults(clock, logger, events);
     this.late = new LateRecorder(store, events);
     this.#patience = new Patience(clock, this.faults);
     const definitions = parts.handlers.all().map((handler) => handler.definition);
-    this.#lanes = lanesOfNode(
+    const lanes = lanesOfNode(
       settings,
       definitions.map(({ lane }) => lane),
     );
@@ -67,10 +61,24 @@ export class NodeEngine {
       late: this.late,
       executor,
       suspects: new Suspects(() => {
-        for (const loop of this.#loops) loop.wake();
+        for (const loop of this.loops) loop.wake();
       }),
       onForeign: (lane, streams) => foreign.tell(lane, streams),
     };
+    this.#registration = new NodeRegistration({
+      id: identity.nodeId(),
+      row: {
+        version,
+        lanes: lanes.map(({ lane }) => lane),
+        handlers: definitions.map(({ name }) => name),
+      },
+      store,
+      patience: this.#patience,
+      events,
+      logger,
+      onRenamed: (node) => this.#renamed(node),
+    });
+    this.#keepers = lanes.map((served) => this.#keeperOf(served));
     this.#reconciler = new Reconciler({
       store,
       clock,
@@ -84,11 +92,11 @@ export class NodeEngine {
 
   /** Undefined until registered. */
   get node(): NodeRef | undefined {
-    return this.#node;
+    return this.#registration.node;
   }
 
   get loops(): readonly ExchangeLoop[] {
-    return [...this.#loops];
+    return this.#keepers.flatMap((keeper) => keeper.loops);
   }
 
   /** Bodies that have not ended. */
@@ -96,18 +104,27 @@ export class NodeEngine {
     return this.loops.reduce((sum, loop) => sum + loop.claims.size, 0);
   }
 
+  /** Outcomes that the database refused, each although it stood alone. */
+  get refused(): number {
+    return this.loops.reduce((sum, loop) => sum + loop.refused, 0);
+  }
+
+  /** Resolves when {@link NodeEngine.open} had to wait: from then on it throws nothing that waiting may mend. */
+  get unattended(): Promise<void> {
+    return this.#patience.unattended;
+  }
+
   /**
-   * Registers, takes back what an earlier process of this id held, opens the buckets, and begins to claim. Waits for a
-   * database that is away, telling `onFailure`; throws for a fault that no waiting mends, and {@link CalledOff}.
+   * Registers, takes back what an earlier process of this id held, opens the buckets, and begins to claim.
+   *
+   * @throws CalledOff, and, until it has waited for the first time, a fault that no waiting mends.
    */
-  async open(onFailure: () => void): Promise<void> {
-    const { identity, debug, store, settings, events } = this.#parts;
-    const node = await this.#register(identity.nodeId(), onFailure);
+  async open(): Promise<void> {
+    const { debug, store, settings, events } = this.#parts;
+    const node = await this.#registration.first();
     await debug.reach('start.registered', node.id);
-    const rescued = await this.#patience.until(
-      'rescue of own claims',
-      () => store.rescueOwn(node, settings.maxCrashRedeliveries),
-      onFailure,
+    const rescued = await this.#patience.until('rescue of own claims', () =>
+      store.rescueOwn(node, settings.maxCrashRedeliveries),
     );
     await debug.reach('start.rescued', node.id);
     events.emit('rescued', rescued);
@@ -117,18 +134,20 @@ export class NodeEngine {
           `${rescued.failed} were over the crash budget and are in the dead letter`,
       );
     }
-    const buckets: Bucket[] = [];
-    for (const { lane } of this.#lanes) buckets.push(await this.#openBucket(node, lane, onFailure));
-    if (this.#leaving) throw new CalledOff();
-    this.#serve(node, buckets);
+    for (const keeper of this.#keepers) await keeper.open();
+    this.#patience.check();
+    this.#patience.insist();
+    this.#state = 'serving';
+    for (const keeper of this.#keepers) keeper.serve();
+    this.#attend(this.#registration.node ?? node);
     this.#reconciler.start();
   }
 
   /** No further claim; also ends the waits of {@link NodeEngine.open}. Synchronous. */
   stopClaims(): void {
-    this.#leaving = true;
+    this.#state = 'leaving';
     this.#patience.callOff();
-    for (const loop of this.#loops) loop.stopClaiming();
+    for (const keeper of this.#keepers) keeper.stopClaims();
   }
 
   /** Stops what acts by itself. Cancel signals are still heard, so that a canceled job does not hold up the drain. */
@@ -143,10 +162,10 @@ export class NodeEngine {
 
   /** Tells the database that this node only finishes. Best effort. */
   async announceDrain(): Promise<void> {
-    const node = this.#node;
+    const { node } = this;
     if (!node) return;
     await this.#quietly(this.#parts.store.setNodeState(node, 'draining'));
-    for (const loop of this.#loops) {
+    for (const loop of this.loops) {
       if (loop.bucket.status === 'active') await this.#quietly(loop.bucket.moveTo('completing'));
     }
   }
@@ -159,12 +178,13 @@ export class NodeEngine {
     await Promise.all(this.loops.map((loop) => loop.whenRecorded()));
   }
 
+  /** Gives back what is unfinished, and what was refused. Returns how many were unfinished. */
   release(): number {
     return this.loops.reduce((sum, loop) => sum + loop.release(), 0);
   }
 
   abort(): void {
-    for (const loop of this.#loops) loop.claims.abortAll('shutdown');
+    for (const loop of this.loops) loop.claims.abortAll('shutdown');
   }
 
   /** The bodies that obey their signal have ended. */
@@ -175,54 +195,47 @@ export class NodeEngine {
 
   /** Removes what the database knows of this node. What could not be recorded stays there for the next process of this id. */
   async leave(): Promise<boolean> {
-    for (const loop of this.#loops) loop.stop();
-    let clean = true;
-    for (const loop of this.#loops) {
-      clean = loop.recorded && (await loop.bucket.remove().catch(() => false)) && clean;
-    }
-    if (clean && this.#node) await this.#quietly(this.#parts.store.removeNode(this.#node));
-    return clean;
+    const left = await Promise.all(this.#keepers.map((keeper) => keeper.leave()));
+    if (left.includes(false)) return false;
+    for (const node of this.#registration.all) await this.#quietly(this.#parts.store.removeNode(node));
+    return true;
   }
 
   /** Nothing is asked of the database from now on. */
   stop(): void {
-    for (const loop of this.#loops) loop.stop();
+    for (const keeper of this.#keepers) keeper.stop();
     this.late.close();
   }
 
-  async #register(id: string, onFailure?: () => void): Promise<NodeRef> {
-    const { store, version, events } = this.#parts;
-    const node = await this.#patience.until(
-      'registration',
-      () =>
-        store.registerNode({
-          id,
-          host: hostname(),
-          pid: process.pid,
-          version,
-          lanes: this.#lanes.map(({ lane }) => lane),
-          handlers: this.#environment.handlers.map(({ name }) => name),
-        }),
-      onFailure,
-    );
-    this.#node = node;
-    events.emit('registered', { node: node.id, epoch: node.epoch });
-    return node;
-  }
-
-  async #openBucket(node: NodeRef, lane: string, onFailure?: () => void): Promise<Bucket> {
+  #keeperOf({ lane, concurrency }: ServedLane): LaneKeeper {
+    // Shared by the buckets that follow each other: bodies that do not heed their signal keep their slots.
+    const slots = new Slots(concurrency);
     const { store, events } = this.#parts;
-    const ref = await this.#patience.until(
-      'opening of a bucket',
-      () => store.openBucket(node, lane),
-      onFailure,
-    );
-    return new Bucket(ref, store, events);
+    return new LaneKeeper({
+      lane,
+      store,
+      events,
+      faults: this.faults,
+      logger: this.#logger,
+      patience: this.#patience,
+      registration: this.#registration,
+      loopOf: (bucket, onDeposed) => this.#loopOf(bucket, slots, onDeposed),
+    });
   }
 
-  #serve(node: NodeRef, buckets: readonly Bucket[]): void {
+  #loopOf(bucket: Bucket, slots: Slots, onDeposed: () => void): ExchangeLoop {
+    return new ExchangeLoop({
+      ...this.#environment,
+      bucket,
+      slots,
+      releaseError: `node ${bucket.ref.node.id} shut down; job released`,
+      onDeposed,
+    });
+  }
+
+  /** What acts in the name of the node, for as long as it has that name. */
+  #attend(node: NodeRef): void {
     const { store, locks, messages, clock, events, settings } = this.#parts;
-    for (const bucket of buckets) this.#startLoop(bucket);
     this.#poller?.stop();
     this.#poller = new Poller({
       node,
@@ -254,65 +267,11 @@ export class NodeEngine {
     this.#maintenance.start();
   }
 
-  #startLoop(bucket: Bucket): void {
-    const { lane, node } = bucket.ref;
-    const capacity = this.#lanes.find((served) => served.lane === lane)?.concurrency ?? 0;
-    // Shared with the bucket before it: bodies that do not heed their signal keep their slots.
-    const slots = this.#slots.get(lane) ?? new Slots(capacity);
-    this.#slots.set(lane, slots);
-    const loop: ExchangeLoop = new ExchangeLoop({
-      ...this.#environment,
-      bucket,
-      slots,
-      releaseError: `node ${node.id} shut down; job released`,
-      onDeposed: () => this.#replace(loop),
-    });
-    this.#loops.add(loop);
-    loop.start();
-  }
-
-  /** Somebody took the bucket away. Its jobs are theirs; this node goes on with a new one. */
-  #replace(loop: ExchangeLoop): void {
-    void loop.whenIdle().then(() => {
-      loop.stop();
-      this.#loops.delete(loop);
-    });
-    if (this.#leaving || this.#renaming) return;
-    const { lane, node, id } = loop.bucket.ref;
-    this.#logger.warn(
-      `bucket ${id} of lane "${lane}" was taken away from node ${node.id}; its executions were told, a new bucket follows`,
-    );
-    void this.#openBucket(node, lane).then(
-      (bucket) => {
-        if (!this.#leaving && !this.#renaming) this.#startLoop(bucket);
-      },
-      (error: unknown) => this.#refused(node, error),
-    );
-  }
-
-  #refused(node: NodeRef, error: unknown): void {
-    if (this.#leaving) return;
-    if (describeError(error).code !== 'NODE_DEPOSED') {
-      this.faults.failed('opening of a bucket', error);
-      return;
-    }
-    this.#renaming ??= this.#rename(node)
-      .catch((cause: unknown) => {
-        if (!this.#leaving) this.faults.failed('registration', cause);
-      })
-      .finally(() => (this.#renaming = undefined));
-  }
-
-  async #rename(old: NodeRef): Promise<void> {
-    for (const loop of this.#loops) loop.depose();
-    const tail = `~${randomBytes(4).toString('hex')}`;
-    const node = await this.#register(old.id.slice(0, MOST_ID_LENGTH - tail.length) + tail);
-    this.#logger.error(
-      `another process registered as node ${old.id}; this one goes on as ${node.id}; give each process a nodeId of its own`,
-    );
-    const buckets: Bucket[] = [];
-    for (const { lane } of this.#lanes) buckets.push(await this.#openBucket(node, lane));
-    if (!this.#leaving) this.#serve(node, buckets);
+  #renamed(node: NodeRef): void {
+    if (this.#state !== 'serving') return;
+    this.#attend(node);
+    // The other process takes the old buckets one by one. Which ones, the database says; those that are ours still go on.
+    void this.#reconciler.runOnce();
   }
 
   async #quietly(work: Promise<unknown>): Promise<void> {

@@ -45,6 +45,8 @@ export class Outbox {
   readonly #skipped = new Set<string>();
   /** Refused even without its result: out of the way, tried again from time to time. */
   readonly #parked = new Map<string, OutboxEntry>();
+  /** The last resort of a node that leaves: what is refused is released instead of parked. */
+  #givesBack = false;
 
   /** Entries that want to be sent. */
   get size(): number {
@@ -97,6 +99,13 @@ export class Outbox {
     this.#parked.clear();
   }
 
+  /** From now on, and for what is parked: a job whose outcome cannot be recorded is given back, to run again elsewhere. */
+  giveBackRefused(): void {
+    this.#givesBack = true;
+    for (const entry of this.#parked.values()) entry.settlement = releaseOf(entry.settlement);
+    this.unpark();
+  }
+
   /** What goes next; with `waitFor`, only what was skipped so often. Entries stay inside until they are answered. */
   next(waitFor = Number.POSITIVE_INFINITY): Parcel {
     while (this.#suspects.length > 0) {
@@ -127,12 +136,14 @@ export class Outbox {
     const [only] = entries;
     if (entries.length === 1 && only) {
       only.refusals += 1;
-      if (only.refusals > REFUSALS_BEFORE_PARKING) {
+      if (only.refusals <= REFUSALS_BEFORE_PARKING) only.settlement = unrecordable(only.settlement, reason);
+      else if (this.#givesBack && only.settlement.outcome !== 'released')
+        only.settlement = releaseOf(only.settlement);
+      else {
         this.remove(only.key);
         this.#parked.set(only.key, only);
         return;
       }
-      only.settlement = unrecordable(only.settlement, reason);
       this.#suspects.unshift([only]);
       return;
     }
@@ -159,4 +170,8 @@ function unrecordable({ id, claimSeq, error }: Settlement, reason: string): Sett
     outcome: 'failed',
     error: error === told ? 'the outcome could not be recorded' : told,
   };
+}
+
+function releaseOf({ id, claimSeq }: Settlement): Settlement {
+  return { id, claimSeq, outcome: 'released', error: 'the outcome could not be recorded; job released' };
 }

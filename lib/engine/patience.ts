@@ -1,5 +1,5 @@
 import { type Clock } from '../cluster/clock.js';
-import { faultKindOf } from '../store/store-fault.js';
+import { faultKindOf, type StoreFaultKind } from '../store/store-fault.js';
 import { faultDelayMs } from './backoff-delay.js';
 import { type EngineFaults } from './engine-faults.js';
 
@@ -8,44 +8,70 @@ export class CalledOff extends Error {
   override readonly name = 'CalledOff';
 }
 
-/** Repeats a step until the database lets it through, with the engine's one back-off. A fault that no waiting mends is thrown. */
+/** These pass by themselves. */
+const PASSING: readonly StoreFaultKind[] = ['unavailable', 'unknown', 'rolled_back'];
+
+/**
+ * Repeats a step until the database lets it through, with the engine's one back-off. While somebody still watches (the boot
+ * of the application), a fault that no waiting mends is thrown. From the first wait on nobody would hear it, so everything
+ * is waited out: a password, a grant or a database that went can come back, and a node that gave up would be dead for ever.
+ */
 export class Patience {
+  /** Resolves when nobody has to watch any more. */
+  readonly unattended: Promise<void>;
+  #watched = true;
   #off = false;
+  #letGo: () => void = () => {};
   readonly #sleepers = new Set<() => void>();
 
   constructor(
     private readonly clock: Clock,
     private readonly faults: EngineFaults,
-  ) {}
+  ) {
+    this.unattended = new Promise((resolve) => (this.#letGo = resolve));
+  }
 
-  /** Every wait ends now; `until` throws {@link CalledOff}. */
+  /** From now on nothing but {@link CalledOff} is thrown. */
+  insist(): void {
+    this.#watched = false;
+    this.#letGo();
+  }
+
+  /** Every wait ends now; {@link Patience.until} throws {@link CalledOff}. */
   callOff(): void {
     this.#off = true;
     for (const wake of this.#sleepers) wake();
   }
 
-  /** `onFailure` is called after each failure that is worth waiting for. */
-  async until<T>(what: string, step: () => Promise<T>, onFailure: () => void = () => {}): Promise<T> {
+  /** @throws CalledOff */
+  check(): void {
+    if (this.#off) throw new CalledOff();
+  }
+
+  /** `who`: which of several that take the same step. */
+  async until<T>(what: string, step: () => Promise<T>, who = ''): Promise<T> {
     for (let failures = 1; ; failures += 1) {
-      this.#check();
+      this.check();
       try {
         const value = await step();
-        this.faults.worked(what);
+        this.faults.worked(what, who);
         return value;
       } catch (error) {
-        this.#check();
-        const kind = faultKindOf(error);
-        if (kind === 'fatal' || kind === 'bad_row' || kind === 'missing_partition') throw error;
+        this.check();
+        if (this.#watched && !PASSING.includes(faultKindOf(error))) throw error;
         const delayMs = faultDelayMs(failures);
-        this.faults.failed(what, error, delayMs);
-        onFailure();
+        this.faults.failed(what, error, delayMs, who);
+        this.insist();
         await this.#sleep(delayMs);
       }
     }
   }
 
-  #check(): void {
-    if (this.#off) throw new CalledOff();
+  /** The wait after the n-th failure in a row, for whoever repeats more than one step. */
+  async pause(failures: number): Promise<void> {
+    this.check();
+    await this.#sleep(faultDelayMs(failures));
+    this.check();
   }
 
   #sleep(ms: number): Promise<void> {

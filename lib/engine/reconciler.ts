@@ -3,8 +3,9 @@ import { type DebugPoints } from '../observability/debug-points.js';
 import { type EngineEvents } from '../observability/engine-events.js';
 import { type JobStore } from '../store/job-store.js';
 import { Alarm } from './alarm.js';
-import { type EngineFaults, type LineLogger } from './engine-faults.js';
+import { type EngineFaults } from './engine-faults.js';
 import { type ExchangeLoop } from './exchange-loop.js';
+import { type LineLogger } from './line-logger.js';
 
 /** The safety net looks this often. */
 const RECONCILE_EVERY_MS = 60_000;

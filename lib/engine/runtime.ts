@@ -5,11 +5,13 @@ import {
   type OnModuleDestroy,
 } from '@nestjs/common';
 import { within } from '../cluster/within.js';
+import { describeError } from '../errors/describe-error.js';
 import { showValue } from '../errors/show-value.js';
 import { type Duration, durationMs } from '../jobs/duration.js';
 import { type DrainStep } from '../observability/engine-events.js';
 import { type EngineParts } from './engine-parts.js';
 import { watchRejections } from './execution-rejections.js';
+import { guardedLogger } from './line-logger.js';
 import { NodeEngine } from './node-engine.js';
 import { CalledOff } from './patience.js';
 
@@ -37,7 +39,7 @@ const CLOSE_MS = 1_500;
  * close. Every method tolerates being called twice, too early, or during another.
  */
 export class RatchetRuntime implements OnApplicationBootstrap, OnModuleDestroy, OnApplicationShutdown {
-  readonly #logger = new Logger('RatchetRuntime');
+  readonly #logger = guardedLogger(new Logger('RatchetRuntime'));
   readonly #parts: EngineParts;
   #state: RuntimeState = 'idle';
   #engine: NodeEngine | undefined;
@@ -141,22 +143,18 @@ export class RatchetRuntime implements OnApplicationBootstrap, OnModuleDestroy, 
     this.#unwatchRejections = watchRejections(this.#logger);
     const engine = new NodeEngine(this.#parts, this.#logger);
     this.#engine = engine;
-    let fails = 0;
-    const firstFailure = new Promise<void>((resolve) => {
-      this.#opening = engine
-        .open(() => {
-          fails += 1;
-          resolve();
-        })
-        .then(() => this.#opened(engine))
-        .catch((error: unknown) => {
-          if (error instanceof CalledOff) return;
-          // Nest has been told that the boot is done: all that is left is to say it.
-          if (fails === 0) throw error;
-          engine.faults.failed('start', error);
-        });
+    const opening = engine
+      .open()
+      .then(() => this.#opened(engine))
+      .catch((error: unknown) => {
+        if (!(error instanceof CalledOff)) throw error;
+      });
+    this.#opening = opening;
+    await Promise.race([opening, engine.unattended]);
+    // Nest has been told that the boot is done: all that is left is to say it.
+    void opening.catch((error: unknown) => {
+      this.#logger.error(`the node could not begin: ${describeError(error).message}`);
     });
-    await Promise.race([this.#opening, firstFailure]);
   }
 
   #opened(engine: NodeEngine): void {
@@ -173,39 +171,52 @@ export class RatchetRuntime implements OnApplicationBootstrap, OnModuleDestroy, 
   }
 
   async #drain(timeoutMs: number): Promise<void> {
-    const { clock, debug } = this.#parts;
-    const engine = this.#engine;
-    if (engine) {
-      const beganMs = clock.monotonicMs();
-      // A start in progress stops at its next step.
-      await within(clock, LEAVE_MS, this.#opening);
-      void engine.stopTimers();
-      this.#step('timers', beganMs);
-      await within(clock, timeoutMs, engine.whenIdle());
-      this.#step('wait', beganMs);
-      await debug.reach('drain.releasing', engine.node?.id ?? '');
-      const left = engine.release();
-      if (left > 0)
-        this.#logger.warn(`${left} executions did not finish within ${timeoutMs} ms: given back, uncharged`);
-      const recorded = await within(clock, RELEASE_MS, engine.whenRecorded());
-      this.#step('release', beganMs);
-      engine.abort();
-      if (engine.running > 0 && recorded) await within(clock, HEED_MS, engine.whenEnded());
-      this.#step('abort', beganMs);
-      engine.stopListening();
-      await within(
-        clock,
-        LEAVE_MS,
-        this.#announced.then(() => this.#leave(engine)),
-      );
-      this.#step('deregister', beganMs);
+    try {
+      if (this.#engine) await this.#drainEngine(this.#engine, timeoutMs);
+    } catch (error) {
+      this.#logger.error(`shutdown: ${describeError(error).message}; going on`);
+    } finally {
+      this.#state = 'drained';
+      this.#tellDrained();
     }
-    this.#state = 'drained';
-    this.#tellDrained();
+  }
+
+  async #drainEngine(engine: NodeEngine, timeoutMs: number): Promise<void> {
+    const { clock, debug } = this.#parts;
+    const beganMs = clock.monotonicMs();
+    // A start in progress stops at its next step.
+    await within(clock, LEAVE_MS, this.#opening);
+    void engine.stopTimers();
+    this.#step('timers', beganMs);
+    await within(clock, timeoutMs, engine.whenIdle());
+    this.#step('wait', beganMs);
+    await debug.reach('drain.releasing', engine.node?.id ?? '');
+    this.#release(engine, timeoutMs);
+    const recorded = await within(clock, RELEASE_MS, engine.whenRecorded());
+    this.#step('release', beganMs);
+    engine.abort();
+    if (engine.running > 0 && recorded) await within(clock, HEED_MS, engine.whenEnded());
+    this.#step('abort', beganMs);
+    engine.stopListening();
+    await this.#leave(engine);
+    this.#step('deregister', beganMs);
+  }
+
+  #release(engine: NodeEngine, timeoutMs: number): void {
+    const { refused } = engine;
+    const left = engine.release();
+    if (left > 0)
+      this.#logger.warn(`${left} executions did not finish within ${timeoutMs} ms: given back, uncharged`);
+    if (refused > 0)
+      this.#logger.error(
+        `the database refuses to record ${refused} outcomes (see the lines before): their jobs are given back and run again`,
+      );
   }
 
   async #leave(engine: NodeEngine): Promise<void> {
-    if (await engine.leave()) return;
+    const leaving = this.#announced.then(() => engine.leave());
+    const clean = (await within(this.#parts.clock, LEAVE_MS, leaving)) && (await leaving);
+    if (clean) return;
     this.#logger.warn(
       `not everything of node ${engine.node?.id ?? ''} could be recorded: its jobs come back when a node of this id starts again`,
     );
@@ -217,13 +228,22 @@ export class RatchetRuntime implements OnApplicationBootstrap, OnModuleDestroy, 
     const beganMs = clock.monotonicMs();
     this.#engine?.stop();
     for (const resource of resources ?? [coordinator, store]) {
-      await within(clock, CLOSE_MS, resource.close());
+      await within(clock, CLOSE_MS, this.#closeOne(resource));
     }
     this.#state = 'closed';
     if (!this.#engine) return;
     this.#step('close', beganMs);
     // A body that outlives the drain may still leave a promise behind.
     void this.#engine.whenEnded().then(this.#unwatchRejections);
+  }
+
+  /** One that cannot be closed must not keep the others open. */
+  async #closeOne(resource: { close(): Promise<void> }): Promise<void> {
+    try {
+      await resource.close();
+    } catch (error) {
+      this.#logger.warn(`shutdown: ${describeError(error).message}; going on`);
+    }
   }
 
   #step(step: DrainStep, beganMs: number): void {

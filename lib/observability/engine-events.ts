@@ -139,8 +139,16 @@ export class EngineEvents {
       try {
         (listener as (payload: EngineEventMap[E]) => void)(payload);
       } catch (error) {
-        this.#onListenerError(event, error);
+        this.#tell(event, error);
       }
+    }
+  }
+
+  #tell(event: EngineEvent, error: unknown): void {
+    try {
+      this.#onListenerError(event, error);
+    } catch {
+      // A logger that throws must not stop the engine either.
     }
   }
 }

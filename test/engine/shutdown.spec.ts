@@ -253,6 +253,88 @@ describe('start and shutdown', () => {
     expect(await fixture.database.query('select 1 from ratchet.node')).toHaveLength(0);
   });
 
+  it('a job whose outcome the database refuses is given back by the drain, and it is said', async () => {
+    const one = await fixture.node({ handlers: { work: () => {} } });
+    await one.runtime.start();
+    await one.events.next('idle');
+    await refusing(['job_history', 'dead_letter'], async () => {
+      const parked = one.count('fault', 3, ({ kind }) => kind === 'bad_row');
+      const [id] = await one.enqueue({});
+      await parked;
+      await one.runtime.drain();
+      expect(await one.store.get(id!)).toMatchObject({ status: 'pending' });
+      expect(await one.store.executions(id!)).toMatchObject([{ outcome: 'released' }]);
+    });
+    const lines = fixture.logs.filter(({ level }) => level === 'error').map(({ line }) => line);
+    expect(lines).toContainEqual(expect.stringMatching(/refuses to record 1 outcomes/));
+    expect(await fixture.database.query('select 1 from ratchet.bucket')).toEqual([]);
+    expect(await fixture.database.query('select 1 from ratchet.node')).toEqual([]);
+  });
+
+  it('one that cannot even be given back waits, with its node, for the next process of that id', async () => {
+    const first = await fixture.node({ nodeId: 'stuck', handlers: { work: () => {} } });
+    await first.runtime.start();
+    await first.events.next('idle');
+    const [id] = await refusing(['job_history', 'dead_letter', 'execution'], async () => {
+      const parked = first.count('fault', 3, ({ kind }) => kind === 'bad_row');
+      const jobs = await first.enqueue({});
+      await parked;
+      await first.runtime.close();
+      return jobs;
+    });
+    expect(fixture.logs.some(({ line }) => line.includes('not everything of node stuck'))).toBe(true);
+    expect(await fixture.database.query('select status from ratchet.bucket')).not.toContainEqual({
+      status: 'ready_to_delete',
+    });
+    const second = await fixture.node({ nodeId: 'stuck', handlers: { work: () => {} } });
+    const settled = second.events.next('settled');
+    await second.runtime.start();
+    expect(await settled).toMatchObject({ jobId: id, outcome: 'succeeded' });
+  });
+
+  it('what cannot be closed does not keep the rest open, and is said', async () => {
+    const closed: string[] = [];
+    const broken = {
+      close(): Promise<void> {
+        throw new Error('the user made this one');
+      },
+    };
+    const one = await fixture.node({
+      handlers: { work: () => {} },
+      parts: {
+        resources: [
+          broken,
+          { close: () => Promise.reject(new Error('and that one')) },
+          { close: async () => void closed.push('store') },
+        ],
+      },
+    });
+    await one.runtime.start();
+    await one.runtime.close();
+    expect(closed).toEqual(['store']);
+    expect(one.runtime.state).toBe('closed');
+    expect(fixture.logs.filter(({ line }) => /the user made this one|and that one/.test(line))).toHaveLength(
+      2,
+    );
+    await one.real.close();
+  });
+
+  /** Meanwhile these tables take no row. */
+  async function refusing<T>(tables: readonly string[], work: () => Promise<T>): Promise<T> {
+    for (const table of tables) {
+      await fixture.database.query(
+        `alter table ratchet.${table} add constraint refused check (false) not valid`,
+      );
+    }
+    try {
+      return await work();
+    } finally {
+      for (const table of tables) {
+        await fixture.database.query(`alter table ratchet.${table} drop constraint refused`);
+      }
+    }
+  }
+
   it('worker: false registers nothing and runs nothing', async () => {
     const one = await fixture.node({ settings: { worker: false }, handlers: { work: () => {} } });
     await one.runtime.start();
