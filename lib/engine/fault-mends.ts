@@ -6,17 +6,15 @@ const BY_KIND: Record<StoreFaultKind, string> = {
   unavailable: 'the database is away; trying again',
   missing_partition: 'a day partition is missing; making it',
   bad_row: 'one row cannot be recorded; it is being singled out',
-  fatal: 'check the grants and the migrations of the schema; trying again',
+  fatal: 'trying again',
 };
 
-/** What the SQLSTATE knows better. */
+/** What the SQLSTATE knows better. What a person must mend is a part of the message already. */
 const BY_STATE: readonly (readonly [RegExp, string])[] = [
   [/^55P03$/, 'somebody holds a lock that it needs (pg_locks says who); trying again'],
   [/^57014$/, 'it took longer than it may; trying again'],
   [/^25006$/, 'the database refuses writes; trying again'],
   [/^53/, 'the server is short of connections, memory or disk; trying again'],
-  [/^28/, "check the role's login and password; trying again"],
-  [/^3D000$/, "check the database's name; trying again"],
 ];
 
 /** What is done about a failed statement, and what a person can do. */

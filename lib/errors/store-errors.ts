@@ -69,14 +69,17 @@ export class SchemaNewerError extends RatchetError {
   }
 }
 
-/** The role may not create what a migration creates. */
+/** The role may not create what a migration creates, or not even look at the schema. */
 export class SchemaPrivilegeError extends RatchetError {
   readonly code = 'SCHEMA_PRIVILEGE';
 
-  constructor(schema: string, reason: string, options: { cause: unknown }) {
+  constructor(schema: string, needed: 'migrate' | 'use', reason: string, options: { cause: unknown }) {
     super(
-      `SCHEMA_PRIVILEGE: schema: "${schema}" cannot be migrated by this role: ${reason}; ` +
-        `grant CREATE on the database, or let its owner run the SQL that migrationSql("${schema}") prints and set migrations to "check"`,
+      needed === 'migrate'
+        ? `SCHEMA_PRIVILEGE: schema: "${schema}" cannot be migrated by this role: ${reason}; ` +
+            `grant CREATE on the database, or let its owner run the SQL that migrationSql("${schema}") prints and set migrations to "check"`
+        : `SCHEMA_PRIVILEGE: schema: "${schema}" is there, but this role may not use it: ${reason}; grant it USAGE on the schema ` +
+            `and its sequences, SELECT, INSERT, UPDATE and DELETE on its tables, and EXECUTE on its functions`,
       options,
     );
   }

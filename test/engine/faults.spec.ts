@@ -115,7 +115,7 @@ describe('a database that fails', () => {
     await one.enqueue({});
     await fault;
     expect(fixture.logs.find(({ level }) => level === 'error')?.line).toMatch(
-      /job_history.*check the grants/,
+      /job_history.*migrations.*trying again/,
     );
     const settled = one.events.next('settled');
     await fixture.database.query('alter table ratchet.elsewhere rename to job_history');

@@ -77,6 +77,15 @@ describe('classifyFault', () => {
       'the database refused the connection: role',
     ],
     [{ code: '57P03', message: 'starting up' }, 'the database refused the connection: starting up (57P03)'],
+    [{ code: '42501', message: 'no' }, 'the database refused a statement: no (42501); grant the role'],
+    [
+      { code: '3D000', message: 'no' },
+      'the database refused the connection: no (3D000); create the database',
+    ],
+    [
+      { code: '28P01', message: 'no' },
+      "the database refused the connection: no (28P01); check the role's login",
+    ],
     [{ code: '55P03', message: 'lock timeout' }, 'the database refused a statement: lock timeout (55P03)'],
   ])('%j is told as: %s', (error, told) => {
     expect(toStoreError(error).message).toContain(`STORE_FAULT: ${told}`);

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { createStore, newJob } from '../support/store.js';
+import { createStore, newJob, registerTestNode } from '../support/store.js';
 import { migrationSql } from '../../lib/store/postgres/migrations/migration-sql.js';
 import { SCHEMA_VERSION } from '../../lib/store/postgres/migrations/index.js';
 import { clientConfigOf } from '../../lib/store/postgres/connections/connection-config.js';
@@ -105,6 +105,50 @@ describe('migrations', () => {
     );
     expect(tables).toEqual([{ relname: 'job_payload' }]);
   });
+
+  it.each(['off', 'check', 'auto'] as const)(
+    'with %s: say what is missing, and what to do',
+    async (migrations) => {
+      const elsewhere = new URL(database.url);
+      elsewhere.pathname = '/nowhere';
+      const config = clientConfigOf(elsewhere.href);
+      const noDatabase = store({ client: new PoolSqlClient(config, 1), engine: config, migrations });
+      const start = async (node: PostgresJobStore): Promise<unknown> => {
+        await node.open();
+        return registerTestNode(node);
+      };
+      await expect(start(noDatabase)).rejects.toMatchObject({
+        message: expect.stringContaining('create the database, or correct its name'),
+      });
+      if (migrations === 'auto') return;
+      await expect(start(store({ schema: 'nowhere', migrations }))).rejects.toMatchObject({
+        message: expect.stringMatching(/check the name of the schema|SCHEMA_OLDER.*migrationSql/),
+      });
+    },
+  );
+
+  it.each(['check', 'auto'] as const)(
+    'with %s: tell a role that may not use the schema',
+    async (migrations) => {
+      await store().open();
+      await database.query(`create role ${database.name} login password 'x'`);
+      const url = new URL(database.url);
+      url.username = database.name;
+      url.password = 'x';
+      const config = clientConfigOf(url.href);
+      const open = (): Promise<void> =>
+        store({ client: new PoolSqlClient(config, 1), engine: config, migrations }).open();
+      const message = expect.stringMatching(/is there, but this role may not use it: .*grant it USAGE/);
+      try {
+        await expect(open()).rejects.toMatchObject({ code: 'SCHEMA_PRIVILEGE', message });
+        await database.query(`grant usage on schema ratchet to ${database.name}`);
+        await expect(open()).rejects.toMatchObject({ code: 'SCHEMA_PRIVILEGE', message });
+      } finally {
+        await Promise.all(stores.splice(0).map((made) => made.close()));
+        await database.query(`drop owned by ${database.name}; drop role ${database.name}`);
+      }
+    },
+  );
 
   it('name the missing privilege', async () => {
     await database.query(`create role ${database.name} login password 'x'`);

@@ -20,6 +20,13 @@ const NOT_CONNECTED = new Set([
 ]);
 /** Refused while connecting: a login, a database, a server that starts or is full. */
 const AT_CONNECT = /^(28...|3D000|53300|57P03)$/;
+/** What a person can do, where the SQLSTATE knows. */
+const MENDS: readonly (readonly [RegExp, string])[] = [
+  [/^28...$/, "check the role's login and password"],
+  [/^3D000$/, 'create the database, or correct its name'],
+  [/^42501$/, 'grant the role what it needs to use the schema'],
+  [/^(3F000|42P01|42703|42883)$/, 'check the name of the schema, and that its migrations have been run'],
+];
 /** The socket was lost on the way. */
 const CONNECTION_LOST = new Set(['ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ECONNABORTED', 'ERR_STREAM_DESTROYED']);
 
@@ -84,9 +91,10 @@ export function toStoreError(error: unknown): StoreError {
   if (code === 'STORE_FAULT' || code === 'STORE_CLOSED') return error as StoreError;
   const kind = classifyFault(error);
   const source = typeof code === 'string' ? code : undefined;
+  const mend = MENDS.find(([state]) => state.test(source ?? ''))?.[1];
   return new StoreError(
     kind,
-    `STORE_FAULT: ${whatHappened(kind, source)}: ${message}${source === undefined ? '' : ` (${source})`}`,
+    `STORE_FAULT: ${whatHappened(kind, source)}: ${message}${source === undefined ? '' : ` (${source})`}${mend === undefined ? '' : `; ${mend}`}`,
     source,
     { cause: error },
   );

@@ -1,4 +1,5 @@
 import { Logger } from '@nestjs/common';
+import { describeError } from '../../../errors/describe-error.js';
 import {
   DatabaseVersionError,
   SchemaNewerError,
@@ -38,19 +39,15 @@ export class Migrator {
    */
   async migrate(): Promise<void> {
     if (this.mode === 'off') return;
-    try {
-      await this.#bringUp();
-    } catch (error) {
-      throw this.#named(error);
-    }
-  }
-
-  async #bringUp(): Promise<void> {
     // The usual start finds everything in place and takes no lock.
-    const found = await this.#versionOf((text, parameters) => this.client.query({ text }, parameters));
+    const found = await this.#naming('use', () =>
+      this.#versionOf((text, parameters) => this.client.query({ text }, parameters)),
+    );
     if (found >= SCHEMA_VERSION) return;
     if (this.mode === 'check') throw new SchemaOlderError(this.schema, found, SCHEMA_VERSION);
-    await this.client.transaction((transaction) => this.#apply(transaction), { patient: true });
+    await this.#naming('migrate', () =>
+      this.client.transaction((transaction) => this.#apply(transaction), { patient: true }),
+    );
   }
 
   async #apply(transaction: StoreTransaction): Promise<void> {
@@ -108,12 +105,16 @@ export class Migrator {
     return version;
   }
 
-  #named(error: unknown): unknown {
-    const fault = error as { code?: unknown };
-    if (typeof fault.code === 'string' && /^(SCHEMA|DATABASE)_/.test(fault.code)) return error;
-    const store = toStoreError(error);
-    return store.sourceCode === '42501'
-      ? new SchemaPrivilegeError(this.schema, store.message.replace(/^STORE_FAULT: /, ''), { cause: error })
-      : store;
+  async #naming<T>(what: 'migrate' | 'use', work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      const { code, message } = describeError(error);
+      if (code !== undefined && /^(SCHEMA|DATABASE)_/.test(code)) throw error;
+      const fault = toStoreError(error);
+      throw fault.sourceCode === '42501'
+        ? new SchemaPrivilegeError(this.schema, what, message, { cause: error })
+        : fault;
+    }
   }
 }
