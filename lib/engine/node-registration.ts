@@ -63,10 +63,10 @@ export class NodeRegistration {
     const node = await this.#register(ownId(old.id));
     this.#past.push(old);
     this.#node = node;
-    const other = by ? ` (host ${by.host}, pid ${by.pid})` : '';
-    this.#parts.logger.error(
-      `another process registered as node ${old.id}${other}; this one goes on as ${node.id}; give each process a nodeId of its own`,
-    );
+    const why = by
+      ? `another process registered as node ${old.id} (host ${by.host}, pid ${by.pid})`
+      : `the row of node ${old.id} is gone: another process registered under it and has left, or somebody deleted it`;
+    this.#parts.logger.error(`${why}; this one goes on as ${node.id}; give each process a nodeId of its own`);
     this.#parts.onRenamed(node);
     return node;
   }

@@ -96,18 +96,18 @@ export class TravelRefusedError extends RatchetError {
   }
 }
 
-/** Another process has registered under the id of this node since. */
+/** The node's row is not its own any more: another process has registered under the id, or the row is gone. */
 export class NodeDeposedError extends RatchetError {
   readonly code = 'NODE_DEPOSED';
 
   constructor(
     id: string,
-    /** Where the other process runs; undefined when it has left again. */
+    /** Where the other process runs; undefined when there is no row: it has left again, or somebody deleted the row. */
     readonly by: { readonly host: string; readonly pid: number } | undefined,
   ) {
     const other = by
       ? `is registered by another process now (host ${by.host}, pid ${String(by.pid)})`
-      : `was registered by another process, which has left since`;
+      : `has no row any more: another process registered under it and has left since, or somebody deleted the row`;
     super(`NODE_DEPOSED: node: "${id}" ${other}; give each process a nodeId of its own`);
   }
 }

@@ -5,7 +5,7 @@
 export interface EngineEventMap {
   /** The node has a row and an epoch. */
   registered: { readonly node: string; readonly epoch: string };
-  /** What an earlier process of the same node id left behind was taken back. */
+  /** What an earlier process of the same node id left behind, or a bucket that does not exist held, was taken back. */
   rescued: { readonly buckets: number; readonly recovered: number; readonly failed: number };
   /** The status of a bucket of ours changed. */
   bucket: { readonly bucket: string; readonly lane: string; readonly from: string; readonly to: string };

@@ -34,4 +34,37 @@ describe('claims of a bucket that was deleted', () => {
     });
     expect(await database.query('select 1 from ratchet.job')).toEqual([]);
   });
+
+  it('do so under the eyes of their node too, which does not accuse another process when its own row is gone', async () => {
+    const { database } = fixture;
+    let runs = 0;
+    const one = await fixture.node({
+      nodeId: 'n2',
+      handlers: {
+        work: (_payload, { signal }) => {
+          runs += 1;
+          return runs > 2
+            ? undefined
+            : new Promise((_, reject) =>
+                signal.addEventListener('abort', () => reject(signal.reason as Error)),
+              );
+        },
+      },
+      settings: { pollIntervalMs: 20 },
+    });
+    await one.runtime.start();
+    const claimed = one.count('claimed', 2);
+    await one.enqueue({}, {});
+    await claimed;
+    const settled = one.count('settled', 2, ({ outcome }) => outcome === 'succeeded');
+    await database.query('delete from ratchet.node');
+    await database.query('delete from ratchet.bucket');
+    one.messages.newWork('default', 2);
+    await settled;
+    const errors = fixture.logs.filter(({ level }) => level === 'error').map(({ line }) => line);
+    expect(errors.sort()).toEqual([
+      expect.stringMatching(/^2 jobs were running in 1 buckets that do not exist: 2 run again/),
+      expect.stringContaining('the row of node n2 is gone: '),
+    ]);
+  });
 });

@@ -3,8 +3,8 @@ import { storeClock } from './clock.js';
 
 /**
  * `$1` offset, then id, node id, node epoch, lane. Without an epoch: another process has registered the id since, and the row
- * says which; without a row, that one has left too. The share lock makes such a registration, and the rescue after it, wait
- * for the bucket.
+ * says which; without a row, that one has left too, or somebody deleted the row. The share lock makes such a registration,
+ * and the rescue after it, wait for the bucket.
  */
 export const openBucket: MakeStatement = (schema) => ({
   text: `
