@@ -188,4 +188,22 @@ describe('the exchange keeps its plan', () => {
     );
     for (const node of read) expect(node['Actual Rows'] ?? 0).toBeLessThanOrEqual(24 + READ_AHEAD);
   }, 120_000);
+
+  it('on a table that was vacuumed and analyzed empty while a snapshot kept its dead entries', async () => {
+    const pin = await database.connect();
+    await pin.query('begin isolation level repeatable read');
+    await pin.query('select txid_current()');
+    await database.query('delete from ratchet.job');
+    await database.query('vacuum analyze ratchet.job');
+    const fresh = await engineClient(database);
+    const before = client;
+    client = fresh;
+    await turnsOn(fresh)(bucket, { want: 0 });
+    const { nodes, blocks } = await explain(0, settleOf(50));
+    expectTheShape(nodes);
+    expect(blocks).toBeLessThan(50 * 40);
+    client = before;
+    await fresh.end();
+    await pin.query('rollback');
+  }, 120_000);
 });
