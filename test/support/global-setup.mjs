@@ -13,8 +13,25 @@ const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 /** Fast and forgetful: these data live as long as the run. */
 const SETTINGS = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '300' };
 
+/** Another version in a container, where a Docker engine runs: `RATCHET_TEST_IMAGE=postgres:16 npm test`. */
+async function startContainer(image) {
+  const { GenericContainer, Wait } = await import('testcontainers');
+  const settings = Object.entries(SETTINGS).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  const container = await new GenericContainer(image)
+    .withEnvironment({ POSTGRES_PASSWORD: 'postgres' })
+    .withExposedPorts(5432)
+    .withCommand(['postgres', ...settings])
+    // The image starts a server twice: first to initialise itself.
+    .withWaitStrategy(Wait.forLogMessage(/ready to accept connections/, 2))
+    .start();
+  const address = `${container.getHost()}:${container.getMappedPort(5432)}`;
+  process.env.RATCHET_TEST_DATABASE_URL = `postgres://postgres:postgres@${address}/postgres`;
+  globalThis.__RATCHET_STOP__ = () => container.stop();
+}
+
 export default async function setup() {
   if (process.env.RATCHET_TEST_DATABASE_URL) return;
+  if (process.env.RATCHET_TEST_IMAGE) return startContainer(process.env.RATCHET_TEST_IMAGE);
   const library = join(ROOT, '.ratchet', 'test-library');
   await rm(library, { recursive: true, force: true });
   compileFolder(join(ROOT, 'lib'), library);
