@@ -3,10 +3,11 @@ import fc from 'fast-check';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createStore, newJob, turn } from '../support/store.js';
 import { type PostgresJobStore } from '../../lib/store/postgres/postgres-job-store.js';
+import { type JobStatus, type JobTransition, statusAfter, TRANSITIONS } from '../../lib/jobs/job-status.js';
 import { type BucketRef, type Settlement } from '../../lib/store/job-store.js';
 
 /**
- * Whatever is asked in whatever order: a job is always in exactly one place, its claim_seq never falls, and each claim has
+ * Whatever is asked in whatever order: a job moves only as the table of transitions says, is always in exactly one place, its claim_seq never falls, and each claim has
  * at most one recorded outcome. Settles are sent for any claim that was ever made, so most of them are late.
  */
 let database: TestDatabase;
@@ -77,9 +78,20 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
+/** The transitions that a step may cause: what else moves a job would be missing in the table. */
+const MOVES: Readonly<Record<Step['do'], readonly JobTransition[]>> = {
+  insert: ['cancel'], // A superseded holder.
+  claim: ['claim'],
+  settle: ['succeed', 'fail', 'retry', 'snooze', 'release'],
+  cancel: ['cancel'],
+  redrive: ['redrive'],
+  restart: ['rescue', 'exhaust'],
+  reconcile: [],
+};
+
 interface Place {
   readonly id: string;
-  readonly place: string;
+  readonly status: JobStatus;
   readonly claim_seq: string;
 }
 
@@ -90,7 +102,7 @@ class World {
   readonly recorded = new Set<string>();
   readonly dropped = new Set<string>();
   readonly #buckets: BucketRef[] = [];
-  readonly #highest = new Map<string, bigint>();
+  readonly #before = new Map<string, { status: JobStatus; seq: bigint }>();
 
   static async create(): Promise<World> {
     await database.query(
@@ -179,17 +191,31 @@ class World {
     return bucket;
   }
 
-  async check(): Promise<void> {
+  async check(step: Step): Promise<void> {
     const places = await database.query<Place>(`
-      select id::text, 'live' as place, claim_seq::text from ratchet.job
-      union all select id::text, 'history', claim_seq::text from ratchet.job_history
-      union all select id::text, 'dead letter', claim_seq::text from ratchet.dead_letter`);
+      select id::text, (array['pending', 'running', 'paused'])[status + 1] as status, claim_seq::text from ratchet.job
+      union all select id::text, outcome, claim_seq::text from ratchet.job_history
+      union all select id::text, 'failed', claim_seq::text from ratchet.dead_letter`);
     const expected = this.ids.filter((id) => !this.dropped.has(id));
     expect(places.map(({ id }) => id).sort()).toEqual([...expected].sort());
-    for (const { id, claim_seq } of places) {
-      const seq = BigInt(claim_seq);
-      expect(seq >= (this.#highest.get(id) ?? 0n)).toBe(true);
-      this.#highest.set(id, seq);
+    for (const { id, status, claim_seq } of places) {
+      const now = { status, seq: BigInt(claim_seq) };
+      const before = this.#before.get(id) ?? { status: 'pending', seq: 0n };
+      this.#before.set(id, now);
+      expect(now.seq >= before.seq).toBe(true);
+      if (status === before.status && now.seq === before.seq) continue;
+      const moves = MOVES[step.do].filter((move) => statusAfter(before.status, move) === status);
+      // Beside the right status, the fence rises exactly where the table says so; a cancel cuts off nothing that does not run.
+      const rose = now.seq > before.seq;
+      const explained = moves.some((move) =>
+        move === 'cancel' && before.status !== 'running' ? !rose : TRANSITIONS[move].fences === rose,
+      );
+      expect({ step: step.do, before, now, explained }).toEqual({
+        step: step.do,
+        before,
+        now,
+        explained: true,
+      });
     }
   }
 
@@ -214,7 +240,7 @@ describe('the states of a job', () => {
         const world = await World.create();
         for (const each of steps) {
           await world.run(each);
-          await world.check();
+          await world.check(each);
         }
         await world.checkExecutions();
       }),
