@@ -3,11 +3,11 @@ import ts from 'typescript-eslint';
 
 /** The folders of `lib/`, lowest layer first; a folder may import from lower layers only (docs/architecture.md). */
 const layers = [
-  ['errors'],
+  ['errors', 'collections'],
   ['observability'],
   ['jobs'],
   ['store', 'cluster'],
-  ['intake', 'buckets'],
+  ['intake', 'buckets', 'recurring'],
   ['engine', 'maintenance'],
   ['scheduler'],
 ];
@@ -22,9 +22,15 @@ const layerRules = layers.flatMap((folders, index) =>
         {
           patterns: [
             {
-              group: [...above(index), 'discovery', 'decorators', 'testing', 'embedded'].map(
-                (f) => `**/${f}/**`,
-              ),
+              group: [
+                ...above(index),
+                'discovery',
+                'decorators',
+                'testing',
+                'embedded',
+                'class-validator',
+                'health',
+              ].map((f) => `**/${f}/**`),
               message: `lib/${folder} is below that folder: dependencies point one way (docs/architecture.md).`,
             },
           ],
@@ -67,6 +73,23 @@ export default ts.config(
     },
   },
   ...layerRules,
+  {
+    // Entries of their own, with optional peers: they know of the library what users know.
+    files: ['lib/class-validator/**/*.ts', 'lib/health/**/*.ts'],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        {
+          patterns: [
+            {
+              group: ['../**', '!../index.js'],
+              message: 'this folder uses the public entry only (docs/architecture.md).',
+            },
+          ],
+        },
+      ],
+    },
+  },
   {
     files: ['lib/**/*.ts'],
     rules: {

@@ -24,7 +24,9 @@ export default {
   moduleNameMapper: {
     '^(\\.{1,2}/.*)\\.js$': '$1',
     '^nestjs-ratchet$': '<rootDir>/lib/index.ts',
+    '^nestjs-ratchet/class-validator$': '<rootDir>/lib/class-validator/index.ts',
     '^nestjs-ratchet/embedded$': '<rootDir>/lib/embedded/index.ts',
+    '^nestjs-ratchet/health$': '<rootDir>/lib/health/index.ts',
     '^nestjs-ratchet/testing$': '<rootDir>/lib/testing/index.ts',
   },
   globalSetup: '<rootDir>/test/support/global-setup.mjs',

@@ -1,5 +1,5 @@
 /**
- * `npm run bench -- [--json FILE] [--only name,name] [--pinned]`: each figure is the median of 3 after a warm-up.
+ * `npm run bench -- [--json FILE] [--only name,name] [--pinned] [--results]`: each figure is the median of 3 after a warm-up.
  * Client and server share the machine; expect 20 to 30 % of noise between runs.
  */
 import { writeFile } from 'node:fs/promises';
@@ -13,6 +13,7 @@ const { values: args } = parseArgs({
     json: { type: 'string' },
     only: { type: 'string' },
     pinned: { type: 'boolean', default: false },
+    results: { type: 'boolean', default: false },
   },
 });
 
@@ -53,6 +54,12 @@ try {
     const { pinned } = await import('./pinned.mjs');
     const database = await freshDatabase(server.url, 'bench_pinned');
     await pinned(database.url);
+  }
+  if (args.results) {
+    const { results } = await import('./results.mjs');
+    const database = await freshDatabase(server.url, 'bench_results');
+    version = database.version;
+    await results(database.url);
   }
 } finally {
   await server.stop();

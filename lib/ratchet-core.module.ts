@@ -1,6 +1,8 @@
 import { type DynamicModule, Module, type ModuleMetadata, type Provider } from '@nestjs/common';
 import { DiscoveryModule, ModulesContainer } from '@nestjs/core';
 import { RatchetRuntime } from './engine/runtime.js';
+import { RatchetEvents } from './observability/ratchet-events.js';
+import { RatchetMonitor } from './observability/ratchet-monitor.js';
 import { guardModuleGraph } from './ratchet.boot-guard.js';
 import { type RatchetExtras, RATCHET_OPTIONS } from './ratchet.extras.js';
 import { type RatchetOptions } from './ratchet.options.js';
@@ -9,6 +11,7 @@ import { engineProviders } from './ratchet.providers.js';
 import { resolveOptions } from './ratchet.resolve.js';
 import { RESOLVED_OPTIONS } from './ratchet.tokens.js';
 import { JobScheduler } from './scheduler/job-scheduler.js';
+import { RecurringScheduler } from './scheduler/recurring/recurring-scheduler.js';
 
 /**
  * Holds the engine's providers. Not global, so that Nest stops it by its place in the graph, before the database of a
@@ -40,7 +43,14 @@ export class RatchetCoreModule {
         },
         ...engineProviders(extras),
       ],
-      exports: [JobScheduler, RatchetRuntime, ...Object.values(PORT_TOKENS)],
+      exports: [
+        JobScheduler,
+        RecurringScheduler,
+        RatchetEvents,
+        RatchetMonitor,
+        RatchetRuntime,
+        ...Object.values(PORT_TOKENS),
+      ],
     };
   }
 }

@@ -1,14 +1,18 @@
 import { type ModulesContainer } from '@nestjs/core';
 import { ModuleImportedTwiceError, PortOutsideModuleError } from './errors/boot-errors.js';
+import { RatchetEvents } from './observability/ratchet-events.js';
 import { refuseSecondCopy } from './ratchet.copies.js';
 import { PORT_TOKENS } from './ratchet.ports.js';
 import { JobScheduler } from './scheduler/job-scheduler.js';
+import { RecurringScheduler } from './scheduler/recurring/recurring-scheduler.js';
 import { RatchetRuntime } from './engine/runtime.js';
 
 /** Tokens that only the core module may provide, with the option that replaces them where there is one. */
 const RESERVED: readonly (readonly [token: { readonly name: string }, option: string | undefined])[] = [
   ...Object.entries(PORT_TOKENS).map(([option, token]) => [token, option] as const),
   [JobScheduler, undefined],
+  [RecurringScheduler, undefined],
+  [RatchetEvents, undefined],
   [RatchetRuntime, undefined],
 ];
 

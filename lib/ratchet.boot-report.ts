@@ -1,5 +1,9 @@
+import { counted } from './errors/counted.js';
+import { escapeControls } from './errors/show-value.js';
 import { Logger, type OnApplicationBootstrap } from '@nestjs/common';
+import { type HandlerTransactions } from './engine/transactions/handler-transactions.js';
 import { type HandlerRegistry } from './jobs/handler-registry.js';
+import { adoptedLine } from './ratchet.adopted-line.js';
 import { type ResolvedOptions } from './ratchet.resolve.js';
 import { PACKAGE_VERSION } from './ratchet.version.js';
 
@@ -7,6 +11,9 @@ export interface BootFacts {
   readonly options: ResolvedOptions;
   readonly handlers: HandlerRegistry;
   readonly nodeId: string;
+  /** Name of its class. */
+  readonly coordinator: string;
+  readonly transactions: Pick<HandlerTransactions, 'limit'>;
   /** Connections of the engine's own, and what the server allows in all; undefined where another store is used. */
   readonly connections: { readonly engine: number; readonly max: number } | undefined;
 }
@@ -19,22 +26,28 @@ export class BootReport implements OnApplicationBootstrap {
 
   onApplicationBootstrap(): void {
     this.#logger.log(this.line());
+    const { options, handlers } = this.facts;
+    if (options.adoptCron) this.#logger.log(adoptedLine(handlers.schedules(), options.engine.worker));
   }
 
   line(): string {
-    const { options, handlers, nodeId, connections } = this.facts;
+    const { options, handlers, nodeId, coordinator, connections, transactions } = this.facts;
     const names = handlers.all().map(({ definition }) => definition.name);
     const who = options.engine.worker ? `node ${nodeId}` : 'enqueues only (worker: false)';
-    const runs = options.engine.worker ? `, ${names.length} handlers${listed(names)}` : '';
+    const runs = options.engine.worker ? `, ${counted(names.length, 'handler')}${listed(names)}` : '';
     const opens = connections
-      ? `, ${connections.engine} connections of its own (max_connections ${connections.max})`
+      ? `, ${counted(connections.engine, 'connection')} of its own (max_connections ${connections.max})`
       : '';
-    return `nestjs-ratchet ${PACKAGE_VERSION}: ${who}${runs}, schema ${options.schema}${opens}`;
+    const { limit } = transactions;
+    const within = limit
+      ? `, at most ${counted(limit.atOnce, 'transactional handler')} at once (the DataSource has ${limit.poolSize} connections)`
+      : '';
+    return `nestjs-ratchet ${PACKAGE_VERSION}: ${who}${runs}, schema ${options.schema}, ${coordinator}${opens}${within}`;
   }
 }
 
 function listed(names: readonly string[]): string {
   if (names.length === 0) return '';
-  const shown = names.slice(0, 10).join(', ');
+  const shown = names.slice(0, 10).map(escapeControls).join(', ');
   return ` (${shown}${names.length > 10 ? `, and ${names.length - 10} more` : ''})`;
 }

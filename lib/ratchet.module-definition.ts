@@ -6,13 +6,15 @@ import { RATCHET_OPTIONS, type RatchetExtras } from './ratchet.extras.js';
 import { type RatchetOptions } from './ratchet.options.js';
 
 /** Each named: what is not is taken for an option. */
-const EXTRAS: RatchetExtras = {
+const EXTRAS: { [Key in keyof Required<RatchetExtras>]: RatchetExtras[Key] } = {
   isGlobal: true,
   imports: [],
   extraProviders: [],
   coordinator: undefined,
   jobStore: undefined,
   lockStore: undefined,
+  scheduleStore: undefined,
+  startupCoordinator: undefined,
   nodeIdentity: undefined,
   retryPolicy: undefined,
   clock: undefined,

@@ -1,5 +1,6 @@
 import { type OptionProblem } from './errors/boot-errors.js';
 import { nearest } from './errors/nearest.js';
+import { wrongValue } from './errors/wrong-value.js';
 import { showValue } from './errors/show-value.js';
 import { DURATION_WORDS, type SettingFault, isSettingFault } from './jobs/backoff.js';
 import { type Duration, durationMs } from './jobs/duration.js';
@@ -87,7 +88,7 @@ export class OptionReader {
     if (value === undefined) return fallback;
     const result = resolve(value);
     if (!isSettingFault(result)) return result;
-    this.refuse(result.key, `${showValue(result.value)} is wrong; allowed: ${result.allowed}`);
+    this.refuse(result.key, wrongValue(result.value, result.allowed));
     return fallback;
   }
 

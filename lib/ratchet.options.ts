@@ -88,8 +88,32 @@ export interface RatchetSettings {
   backoff?: Backoff | undefined;
   /** Ageing: an overdue job rises by one priority for each of these; `0` is off. @defaultValue `'15m'` */
   priorityBoost?: Duration | undefined;
-  /** How often a node looks for work that no wakeup told it of. @defaultValue `'2s'` */
-  pollInterval?: Duration | undefined;
+  /** How often each lane of a node looks for work that no wakeup told it of. Each at most as long as the next: `burst`, `min`, `max`, `deepIdle`. */
+  poll?:
+    | {
+        /** While there is work, and for a moment after it or a wakeup. @defaultValue `'500ms'` */
+        burst?: Duration | undefined;
+        /** When there is none; the wait grows with the time that there was none. @defaultValue `'2s'` */
+        min?: Duration | undefined;
+        /** The longest wait, unless in deep idle. @defaultValue `'10s'` */
+        max?: Duration | undefined;
+        /** The longest wait in deep idle: no work for `deepIdleAfter`, and a coordinator that is connected. @defaultValue `'60s'` */
+        deepIdle?: Duration | undefined;
+        /** @defaultValue `'5m'` */
+        deepIdleAfter?: Duration | undefined;
+      }
+    | undefined;
+  /** How this node says that it lives. Where nodes of a database differ in `grace`, the longer one counts between two of them. */
+  heartbeat?:
+    | {
+        /** The wait between two, before it is fitted to the cluster's size and backlog; never more than a third of the grace. @defaultValue `'10s'` */
+        interval?: Duration | undefined;
+        /** A node without one for longer counts as dead, and its jobs are taken back. @defaultValue `'30s'` */
+        grace?: Duration | undefined;
+        /** A handler that blocks the event loop for longer than this makes its node count as dead. @defaultValue `'5m'` */
+        stallLimit?: Duration | undefined;
+      }
+    | undefined;
   /** How often a job whose node died is run again before it goes to the dead letter. @defaultValue `3` */
   maxCrashRedeliveries?: number | undefined;
   /** How long a drain waits for running jobs before it gives them back. @defaultValue `'25s'` */
@@ -112,6 +136,13 @@ export interface RatchetSettings {
     | {
         /** Jobs that succeeded or were canceled. @defaultValue `'7d'` */
         history?: Duration | undefined;
+        /**
+         * The same, in bytes: when the history tables and their indexes are larger, their oldest days are dropped, whatever their
+         * age; today's never. Payloads above 1 kB rest in a table of their own and are not counted.
+         *
+         * @defaultValue `20_000_000_000`
+         */
+        historyBytes?: number | undefined;
         /** Executions that did not end their job. @defaultValue `'30d'` */
         executions?: Duration | undefined;
         /** Jobs that failed for good. @defaultValue `'30d'` */
@@ -136,6 +167,41 @@ export interface RatchetSettings {
         timeout?: Duration | undefined;
       }
     | undefined;
+  /**
+   * Put the app's own guards and interceptors (global, of the class, of the method) before `@Job` and `@OnJobFailure` methods, with
+   * `context.getType() === 'ratchet'`. Those written for HTTP requests fail every job, so both are off. Pipes and filters
+   * never apply.
+   */
+  enhancers?:
+    | {
+        /** @defaultValue `false` */
+        interceptors?: boolean | undefined;
+        /** A guard that returns false is a failure of the execution. @defaultValue `false` */
+        guards?: boolean | undefined;
+      }
+    | undefined;
+  /** Recurring schedules. */
+  recurring?:
+    | {
+        /** IANA time zone of schedules that do not say one. @defaultValue `'UTC'` */
+        timeZone?: string | undefined;
+        /**
+         * How long no live node may have had an annotated schedule before it counts as removed from the code: longer than a deploy in
+         * which nodes of the old version and the new one run side by side. At most 30 days.
+         *
+         * @defaultValue `'5m'`
+         */
+        convergence?: Duration | undefined;
+      }
+    | undefined;
+  /**
+   * Makes recurring schedules of the cluster of all `@Cron` methods of @nestjs/schedule, as they stand: each occurrence runs once,
+   * on one node. Needs `ScheduleModule.forRoot({ cronJobs: false })`, or no ScheduleModule. `@Interval`, `@Timeout` and what is added to the
+   * SchedulerRegistry stay with each node.
+   *
+   * @defaultValue `false`
+   */
+  adoptCron?: boolean | undefined;
   /** The ambient transaction of apps with `@Transactional`: enqueues without an own `transaction` join it. */
   transaction?: (() => EntityManager | undefined) | undefined;
 }

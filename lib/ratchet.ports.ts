@@ -9,9 +9,11 @@ import {
 import { ClusterCoordinator } from './cluster/cluster-coordinator.js';
 import { Clock } from './cluster/clock.js';
 import { NodeIdentityProvider } from './cluster/node-identity.js';
+import { StartupCoordinator } from './cluster/startup-coordinator.js';
 import { RetryPolicy } from './jobs/retry-policy.js';
 import { JobStore } from './store/job-store.js';
 import { LockStore } from './store/lock-store.js';
+import { ScheduleStore } from './store/schedule-store.js';
 
 /**
  * Another implementation of a port: a class, or a provider without its token. It injects what `imports` and
@@ -26,12 +28,20 @@ export type PortOverride<T> =
 
 /** The ports of the engine, each replaceable. All of them work with `overrideProvider` in tests as well. */
 export interface RatchetPorts {
-  /** Carries wakeups and cancels between nodes. @defaultValue none: nodes poll */
+  /**
+   * Carries wakeups and cancels between nodes; {@link NoCoordinator} carries nothing, and nodes poll.
+   *
+   * @defaultValue `PostgresCoordinator`: LISTEN and NOTIFY
+   */
   coordinator?: PortOverride<ClusterCoordinator> | undefined;
   /** Where jobs are kept. @defaultValue PostgreSQL */
   jobStore?: PortOverride<JobStore> | undefined;
   /** Leases for work that one node does for all. @defaultValue PostgreSQL */
   lockStore?: PortOverride<LockStore> | undefined;
+  /** Where recurring schedules are kept. Its jobs go where the `jobStore` finds them. @defaultValue PostgreSQL */
+  scheduleStore?: PortOverride<ScheduleStore> | undefined;
+  /** Lets one replica do something at boot for all. @defaultValue by leases of the `lockStore` */
+  startupCoordinator?: PortOverride<StartupCoordinator> | undefined;
   /** Who this process is. @defaultValue the option `nodeId`, else `hostname-pid-8hex` */
   nodeIdentity?: PortOverride<NodeIdentityProvider> | undefined;
   /** What follows a failure. @defaultValue the job's `backoff` up to its `maxRetries` */
@@ -45,6 +55,8 @@ export const PORT_TOKENS = {
   coordinator: ClusterCoordinator,
   jobStore: JobStore,
   lockStore: LockStore,
+  scheduleStore: ScheduleStore,
+  startupCoordinator: StartupCoordinator,
   nodeIdentity: NodeIdentityProvider,
   retryPolicy: RetryPolicy,
   clock: Clock,

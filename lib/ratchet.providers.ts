@@ -1,16 +1,17 @@
 import { type FactoryProvider, Logger, type Provider } from '@nestjs/common';
-import { DiscoveryService, ModulesContainer } from '@nestjs/core';
+import { ModulesContainer } from '@nestjs/core';
 import { ClusterCoordinator } from './cluster/cluster-coordinator.js';
 import { ClusterMessages } from './cluster/cluster-messages.js';
+import { beaterOf } from './cluster/heartbeat/beater-of.js';
 import { Clock, SystemClock } from './cluster/clock.js';
-import { NoCoordinator } from './cluster/no-coordinator.js';
+import { defaultCoordinator } from './cluster/coordinators/default-coordinator.js';
+import { PostgresCoordinator } from './cluster/coordinators/postgres-coordinator.js';
 import { DefaultNodeIdentity, NodeIdentityProvider } from './cluster/node-identity.js';
-import { DiscoveredHandlers } from './discovery/discovered-handlers.js';
-import { JobExplorer } from './discovery/job.explorer.js';
-import { JobMetadataAccessor } from './discovery/job-metadata.accessor.js';
+import { LeaseStartupCoordinator } from './cluster/startup-coordinator.js';
 import { type EngineParts } from './engine/engine-parts.js';
 import { Executor } from './engine/executor.js';
 import { RatchetRuntime } from './engine/runtime.js';
+import { HandlerTransactions } from './engine/transactions/handler-transactions.js';
 import { InvalidOptionError } from './errors/boot-errors.js';
 import { describeError } from './errors/describe-error.js';
 import { showValue } from './errors/show-value.js';
@@ -22,27 +23,42 @@ import { textFault } from './jobs/limits.js';
 import { RetryPolicy } from './jobs/retry-policy.js';
 import { DebugPoints } from './observability/debug-points.js';
 import { EngineEvents } from './observability/engine-events.js';
+import { RatchetEvents } from './observability/ratchet-events.js';
+import { RatchetMonitor } from './observability/ratchet-monitor.js';
 import { type RatchetDatabaseLink, openDatabase } from './ratchet.database.js';
 import { BootReport } from './ratchet.boot-report.js';
+import { ratchetEvents } from './ratchet.events.js';
+import { ratchetMonitor } from './ratchet.monitor.js';
+import { discoveredHandlers, HANDLERS_INJECT } from './ratchet.handlers.js';
+import { recurringScheduler } from './ratchet.recurring.js';
 import { type RatchetPorts, isMadeHere, portProvider } from './ratchet.ports.js';
 import { type ResolvedOptions } from './ratchet.resolve.js';
 import { DATABASE, ENGINE_PARTS, NODE_ID, OPEN_STORE, RESOLVED_OPTIONS } from './ratchet.tokens.js';
+import { handlerTransactions } from './ratchet.transactions.js';
 import { PACKAGE_VERSION } from './ratchet.version.js';
 import { JobMaker } from './scheduler/job-maker.js';
 import { JobScheduler } from './scheduler/job-scheduler.js';
+import { RecurringScheduler } from './scheduler/recurring/recurring-scheduler.js';
+import { ResultWaiter } from './scheduler/results/result-waiter.js';
 import { SchedulerChildIntake } from './scheduler/scheduler-child-intake.js';
 import { JobStore } from './store/job-store.js';
 import { LockStore } from './store/lock-store.js';
+import { MissingScheduleStore } from './store/missing-schedule-store.js';
+import { INLINE_PAYLOAD_BYTES } from './store/postgres/inline-payload.js';
 import { PostgresJobStore } from './store/postgres/postgres-job-store.js';
 import { PostgresLockStore } from './store/postgres/postgres-lock-store.js';
+import { PostgresScheduleStore } from './store/postgres/postgres-schedule-store.js';
 import { maxConnections } from './store/postgres/statements/server-limits.js';
+import { ScheduleStore } from './store/schedule-store.js';
 
 /** Longest id that the node table takes. */
 const NODE_ID_LENGTH = 64;
 /** Beside those for exchanges: probes, reconciles, maintenance, whatever may wait. */
 const SERVICE_CONNECTIONS = 1;
-/** Larger payloads are written once, to a table of their own, and never move. */
-const INLINE_PAYLOAD_BYTES = 1_000;
+/** It does nothing but hear. */
+const LISTEN_CONNECTIONS = 1;
+/** Of a thread of its own. */
+const HEARTBEAT_CONNECTIONS = 1;
 
 type Token<T> = symbol | (abstract new (...parameters: never[]) => T);
 
@@ -59,7 +75,11 @@ function made<T, Parts extends unknown[]>(
 function portProviders(ports: RatchetPorts): Provider[] {
   return [
     portProvider(ports, 'clock', { useFactory: () => new SystemClock() }),
-    portProvider(ports, 'coordinator', { useFactory: () => new NoCoordinator() }),
+    portProvider(ports, 'coordinator', {
+      inject: [RESOLVED_OPTIONS, JobStore, NODE_ID, EngineEvents],
+      useFactory: ({ engine }: ResolvedOptions, store: JobStore, nodeId: string, events: EngineEvents) =>
+        defaultCoordinator({ store, nodeId, worker: engine.worker, events }),
+    }),
     portProvider(ports, 'retryPolicy', { useFactory: () => new DefaultRetryPolicy() }),
     portProvider(ports, 'nodeIdentity', {
       inject: [RESOLVED_OPTIONS],
@@ -70,6 +90,12 @@ function portProviders(ports: RatchetPorts): Provider[] {
       useFactory: postgresJobStore,
     }),
     portProvider(ports, 'lockStore', { inject: [JobStore], useFactory: postgresLockStore }),
+    portProvider(ports, 'scheduleStore', { inject: [JobStore], useFactory: postgresScheduleStore }),
+    portProvider(ports, 'startupCoordinator', {
+      // Also the open store: whoever is asked in a factory of the app's needs the table.
+      inject: [LockStore, NODE_ID, OPEN_STORE],
+      useFactory: (locks: LockStore, nodeId: string) => new LeaseStartupCoordinator(locks, nodeId),
+    }),
   ];
 }
 
@@ -94,6 +120,11 @@ function postgresLockStore(store: JobStore): LockStore {
       problem: 'is not given, and the one for PostgreSQL needs its jobStore; give a lockStore too',
     },
   ]);
+}
+
+/** An app with a store of its own may have no recurring schedules: it is told when it needs what is missing. */
+function postgresScheduleStore(store: JobStore): ScheduleStore {
+  return store instanceof PostgresJobStore ? new PostgresScheduleStore(store) : new MissingScheduleStore();
 }
 
 function checkedNodeId(identity: NodeIdentityProvider): string {
@@ -125,15 +156,22 @@ async function bootReport(
   { client }: RatchetDatabaseLink,
   handlers: HandlerRegistry,
   nodeId: string,
+  coordinator: ClusterCoordinator,
+  transactions: HandlerTransactions,
 ): Promise<BootReport> {
   // A line in a log is no reason not to boot.
   const max =
     store instanceof PostgresJobStore ? await maxConnections(client).catch(() => undefined) : undefined;
-  const engine = options.engine.worker ? options.pool.exchange + SERVICE_CONNECTIONS : 0;
+  const listening = coordinator instanceof PostgresCoordinator ? LISTEN_CONNECTIONS : 0;
+  const engine = options.engine.worker
+    ? options.pool.exchange + SERVICE_CONNECTIONS + HEARTBEAT_CONNECTIONS + listening
+    : 0;
   return new BootReport({
     options,
     handlers,
     nodeId,
+    coordinator: coordinator.constructor.name,
+    transactions,
     connections: max === undefined ? undefined : { engine, max },
   });
 }
@@ -156,12 +194,9 @@ export function engineProviders(ports: RatchetPorts): Provider[] {
     made(NODE_ID, [NodeIdentityProvider], checkedNodeId),
     made(OPEN_STORE, [JobStore, DATABASE], openStore),
     made(EngineEvents, [], engineEvents),
+    made(RatchetEvents, [EngineEvents], ratchetEvents),
     made(DebugPoints, [], () => new DebugPoints()),
-    made(
-      HandlerRegistry,
-      [DiscoveryService],
-      (discovery) => new DiscoveredHandlers(new JobExplorer(discovery, new JobMetadataAccessor())),
-    ),
+    made(HandlerRegistry, [...HANDLERS_INJECT], discoveredHandlers),
     made(
       ClusterMessages,
       [ClusterCoordinator, NODE_ID],
@@ -169,9 +204,14 @@ export function engineProviders(ports: RatchetPorts): Provider[] {
     ),
     made(
       Intake,
-      [OPEN_STORE, ClusterMessages, DATABASE, RESOLVED_OPTIONS],
-      (store: JobStore, messages, { dataSource }: RatchetDatabaseLink, { transaction }: ResolvedOptions) =>
-        new Intake({ store, messages, dataSource, ambient: transaction }),
+      [OPEN_STORE, ClusterMessages, EngineEvents, DATABASE, RESOLVED_OPTIONS],
+      (
+        store: JobStore,
+        messages,
+        events,
+        { dataSource }: RatchetDatabaseLink,
+        { transaction }: ResolvedOptions,
+      ) => new Intake({ store, messages, events, dataSource, ambient: transaction }),
     ),
     made(
       JobMaker,
@@ -180,14 +220,56 @@ export function engineProviders(ports: RatchetPorts): Provider[] {
         new JobMaker({ payloadBytes: engine.limits.payloadBytes, idempotencyExpiryMs, handlers }),
     ),
     made(
-      JobScheduler,
-      [Intake, JobMaker, OPEN_STORE, ClusterMessages],
-      (intake, maker, store: JobStore, messages) => new JobScheduler({ intake, maker, store, messages }),
+      ResultWaiter,
+      [OPEN_STORE, Clock, EngineEvents, ClusterMessages, RESOLVED_OPTIONS],
+      (store: JobStore, clock, events, messages, { engine }: ResolvedOptions) =>
+        new ResultWaiter({ store, clock, events, messages, settings: engine }),
     ),
-    made(ChildIntake, [Intake, JobMaker], (intake, maker) => new SchedulerChildIntake(intake, maker)),
-    made(BootReport, [RESOLVED_OPTIONS, OPEN_STORE, DATABASE, HandlerRegistry, NODE_ID], bootReport),
+    made(
+      JobScheduler,
+      [Intake, JobMaker, OPEN_STORE, ClusterMessages, EngineEvents, ResultWaiter],
+      (intake, maker, store: JobStore, messages, events, results) =>
+        new JobScheduler({ intake, maker, store, messages, events, results }),
+    ),
+    made(
+      RecurringScheduler,
+      [
+        ScheduleStore,
+        JobMaker,
+        ClusterMessages,
+        EngineEvents,
+        HandlerRegistry,
+        ResultWaiter,
+        RESOLVED_OPTIONS,
+      ],
+      recurringScheduler,
+    ),
+    made(
+      ChildIntake,
+      [Intake, JobMaker, ResultWaiter],
+      (intake, maker, results) => new SchedulerChildIntake(intake, maker, results),
+    ),
+    made(
+      HandlerTransactions,
+      [RESOLVED_OPTIONS, OPEN_STORE, DATABASE, HandlerRegistry, EngineEvents, DebugPoints],
+      handlerTransactions,
+    ),
+    made(
+      BootReport,
+      [
+        RESOLVED_OPTIONS,
+        OPEN_STORE,
+        DATABASE,
+        HandlerRegistry,
+        NODE_ID,
+        ClusterCoordinator,
+        HandlerTransactions,
+      ],
+      bootReport,
+    ),
     engineParts(ports),
     made(RatchetRuntime, [ENGINE_PARTS], (parts: EngineParts) => new RatchetRuntime(parts)),
+    made(RatchetMonitor, [RatchetRuntime, OPEN_STORE, RESOLVED_OPTIONS], ratchetMonitor),
   ];
 }
 
@@ -208,7 +290,10 @@ function engineParts(ports: RatchetPorts): Provider {
       EngineEvents,
       DebugPoints,
       Intake,
+      ResultWaiter,
+      HandlerTransactions,
       DATABASE,
+      ScheduleStore,
     ],
     (
       { engine: settings }: ResolvedOptions,
@@ -224,10 +309,14 @@ function engineParts(ports: RatchetPorts): Provider {
       events,
       debug,
       intake,
+      results,
+      transactions,
       database: RatchetDatabaseLink,
+      schedules,
     ): EngineParts => ({
       settings,
       store,
+      schedules,
       locks,
       handlers,
       identity,
@@ -237,8 +326,17 @@ function engineParts(ports: RatchetPorts): Provider {
       events,
       debug,
       version: PACKAGE_VERSION,
-      executor: (hooks) => new Executor({ settings, handlers, retryPolicy, clock, children, hooks }),
-      resources: [intake, ...(isMadeHere(ports.coordinator) ? [coordinator] : []), store, database],
+      beater: () => beaterOf(store, clock, settings.heartbeat.stallMs),
+      executor: (hooks) =>
+        new Executor({ settings, handlers, retryPolicy, clock, children, transactions, hooks }),
+      resources: [
+        results,
+        transactions,
+        intake,
+        ...(isMadeHere(ports.coordinator) ? [coordinator] : []),
+        store,
+        database,
+      ],
     }),
   );
 }

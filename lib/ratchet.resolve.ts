@@ -1,7 +1,10 @@
 import { type EntityManager } from 'typeorm';
+import { type EnhancerSettings } from './discovery/handler-enhancers.js';
 import { type EngineSettings } from './engine/engine-settings.js';
 import { InvalidOptionError, type OptionProblem } from './errors/boot-errors.js';
+import { describeError } from './errors/describe-error.js';
 import { reading } from './errors/reading.js';
+import { InvalidTimeZoneError } from './errors/recurring-errors.js';
 import { showValue } from './errors/show-value.js';
 import { resolveBackoff } from './jobs/backoff.js';
 import { JOB_LIMITS, textFault } from './jobs/limits.js';
@@ -9,6 +12,7 @@ import { type DatabaseChoice, readDatabase } from './ratchet.database-choice.js'
 import { DEFAULTS } from './ratchet.defaults.js';
 import { OptionReader, isPlainObject } from './ratchet.option-reader.js';
 import { type RatchetOptions } from './ratchet.options.js';
+import { zoneName } from './recurring/time/zone-name.js';
 
 /** The options with every default filled in: milliseconds, nothing undefined that has a default. */
 export interface ResolvedOptions {
@@ -21,6 +25,12 @@ export interface ResolvedOptions {
   readonly idempotencyExpiryMs: number;
   readonly pool: { readonly exchange: number; readonly client: number };
   readonly startup: { readonly onDatabaseDown: 'wait' | 'fail'; readonly timeoutMs: number };
+  /** Which of the app's own stand before handlers. */
+  readonly enhancers: EnhancerSettings;
+  /** Of schedules that do not say one. */
+  readonly recurringTimeZone: string;
+  /** `@Cron` methods are recurring schedules. */
+  readonly adoptCron: boolean;
   readonly transaction: (() => EntityManager | undefined) | undefined;
 }
 
@@ -32,6 +42,8 @@ const EXTRAS = new Set([
   'coordinator',
   'jobStore',
   'lockStore',
+  'scheduleStore',
+  'startupCoordinator',
   'nodeIdentity',
   'retryPolicy',
   'clock',
@@ -85,12 +97,13 @@ export function readingOptions<T>(read: () => T): T {
 
 function read(reader: OptionReader): ResolvedOptions {
   const worker = reader.flag('worker', DEFAULTS.worker);
+  const recurring = readRecurring(reader.section('recurring'));
   return {
-    engine: readEngine(reader, worker),
+    engine: { ...readEngine(reader, worker), recurring: { convergenceMs: recurring.convergenceMs } },
     database: readDatabase(reader),
     nodeId: reader.text(
       'nodeId',
-      (value) => /^[^\p{Cc}\p{Cs}]{1,64}$/u.test(value),
+      (value) => value.length <= 64 && /\S/u.test(value) && /^[^\p{Cc}\p{Cs}]+$/u.test(value),
       'a text of 1 to 64 characters without control characters',
     ),
     schema:
@@ -103,11 +116,14 @@ function read(reader: OptionReader): ResolvedOptions {
     idempotencyExpiryMs: reader.duration('idempotencyExpiry', DEFAULTS.idempotencyExpiry, '1s'),
     pool: readPool(reader.section('pool'), worker),
     startup: readStartup(reader.section('startup')),
+    enhancers: readEnhancers(reader.section('enhancers')),
+    recurringTimeZone: recurring.timeZone,
+    adoptCron: reader.flag('adoptCron', DEFAULTS.adoptCron),
     transaction: readTransaction(reader),
   };
 }
 
-function readEngine(reader: OptionReader, worker: boolean): EngineSettings {
+function readEngine(reader: OptionReader, worker: boolean): Omit<EngineSettings, 'recurring'> {
   const concurrency = reader.whole('concurrency', DEFAULTS.concurrency, 1, 10_000);
   return {
     worker,
@@ -116,12 +132,46 @@ function readEngine(reader: OptionReader, worker: boolean): EngineSettings {
     maxRetries: reader.whole('maxRetries', DEFAULTS.maxRetries, 0, JOB_LIMITS.maxRetries),
     backoff: reader.resolved('backoff', DEFAULTS.backoff, resolveBackoff),
     priorityBoostMs: readBoost(reader),
-    pollIntervalMs: reader.duration('pollInterval', DEFAULTS.pollInterval, '100ms', '1h'),
+    poll: readPoll(reader.section('poll')),
+    heartbeat: readHeartbeat(reader.section('heartbeat')),
     maxCrashRedeliveries: reader.whole('maxCrashRedeliveries', DEFAULTS.maxCrashRedeliveries, 0, 1_000),
     drainTimeoutMs: reader.duration('drainTimeout', DEFAULTS.drainTimeout, 0, '1d'),
     limits: readLimits(reader.section('limits')),
     retention: readRetention(reader.section('retention')),
   };
+}
+
+function readPoll(poll: OptionReader): EngineSettings['poll'] {
+  const read = {
+    burstMs: poll.duration('burst', DEFAULTS.poll.burst, '20ms', '1h'),
+    minMs: poll.duration('min', DEFAULTS.poll.min, '20ms', '1h'),
+    maxMs: poll.duration('max', DEFAULTS.poll.max, '20ms', '1h'),
+    deepIdleMs: poll.duration('deepIdle', DEFAULTS.poll.deepIdle, '20ms', '1h'),
+    deepIdleAfterMs: poll.duration('deepIdleAfter', DEFAULTS.poll.deepIdleAfter, '1s', '1d'),
+  };
+  const steps = [
+    ['burst', read.burstMs],
+    ['min', read.minMs],
+    ['max', read.maxMs],
+    ['deepIdle', read.deepIdleMs],
+  ] as const;
+  for (const [index, [longer, ms]] of steps.entries()) {
+    const [shorter, shorterMs] = steps[index - 1] ?? [longer, 0];
+    if (ms < shorterMs)
+      poll.refuse(longer, `${ms} ms are less than poll.${shorter} (${shorterMs} ms); allowed: at least that`);
+  }
+  poll.finish();
+  return read;
+}
+
+function readHeartbeat(heartbeat: OptionReader): EngineSettings['heartbeat'] {
+  const read = {
+    baseMs: heartbeat.duration('interval', DEFAULTS.heartbeat.interval, '100ms', '10m'),
+    graceMs: heartbeat.duration('grace', DEFAULTS.heartbeat.grace, '1s', '1h'),
+    stallMs: heartbeat.duration('stallLimit', DEFAULTS.heartbeat.stallLimit, '1s', '1d'),
+  };
+  heartbeat.finish();
+  return read;
 }
 
 function readLanes(
@@ -164,6 +214,12 @@ function readLimits(limits: OptionReader): EngineSettings['limits'] {
 function readRetention(retention: OptionReader): EngineSettings['retention'] {
   const read = {
     historyMs: retention.duration('history', DEFAULTS.retention.history, '1h'),
+    historyBytes: retention.whole(
+      'historyBytes',
+      DEFAULTS.retention.historyBytes,
+      1_000_000,
+      Number.MAX_SAFE_INTEGER,
+    ),
     executionsMs: retention.duration('executions', DEFAULTS.retention.executions, '1h'),
     deadLetterMs: retention.duration('deadLetter', DEFAULTS.retention.deadLetter, '1h'),
   };
@@ -187,6 +243,36 @@ function readStartup(startup: OptionReader): ResolvedOptions['startup'] {
   };
   startup.finish();
   return read;
+}
+
+function readEnhancers(enhancers: OptionReader): EnhancerSettings {
+  const read = {
+    interceptors: enhancers.flag('interceptors', DEFAULTS.enhancers.interceptors),
+    guards: enhancers.flag('guards', DEFAULTS.enhancers.guards),
+  };
+  enhancers.finish();
+  return read;
+}
+
+function readRecurring(recurring: OptionReader): {
+  readonly timeZone: string;
+  readonly convergenceMs: number;
+} {
+  const convergenceMs = recurring.duration('convergence', DEFAULTS.recurring.convergence, 0, '30d');
+  const timeZone = readTimeZone(recurring);
+  recurring.finish();
+  return { timeZone, convergenceMs };
+}
+
+function readTimeZone(recurring: OptionReader): string {
+  const zone = recurring.peek('timeZone') ?? DEFAULTS.recurring.timeZone;
+  try {
+    return zoneName(zone, 'recurring');
+  } catch (error) {
+    const problem = error instanceof InvalidTimeZoneError ? error.problem : describeError(error).message;
+    recurring.refuse('timeZone', `${showValue(zone)} ${problem}`);
+    return DEFAULTS.recurring.timeZone;
+  }
 }
 
 function readTransaction(reader: OptionReader): ResolvedOptions['transaction'] {

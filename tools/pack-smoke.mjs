@@ -8,6 +8,7 @@ import { chmod, cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/prom
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { transform } from '@swc/core';
+import ts from 'typescript';
 import { Checks, pack, ROOT, run } from './packed.mjs';
 import { modulesOf } from './typings.mjs';
 
@@ -16,6 +17,8 @@ const home = join(ROOT, 'node_modules', '.pack-smoke');
 const installed = join(home, 'node_modules', 'nestjs-ratchet');
 const data = await mkdtemp(join(tmpdir(), 'ratchet-smoke-'));
 const checks = new Checks();
+/** The entries that are for users of optional peers. */
+const OPTIONAL_OF = { './class-validator': ['class-transformer', 'class-validator'] };
 
 async function install() {
   await rm(home, { recursive: true, force: true });
@@ -43,14 +46,17 @@ async function contents() {
     false,
   );
   const { optional, known } = peers();
-  const entry = (name) => modulesOf(join(installed, manifest.exports[name].types));
-  const main = await entry('.');
-  checks.equal(
-    'the main typings need no optional peer',
-    main.filter((name) => optional.includes(name)).join(),
-    '',
-  );
-  checks.equal('and nothing that is not declared', main.filter((name) => !known.includes(name)).join(), '');
+  for (const [name, { types }] of Object.entries(manifest.exports)) {
+    if (!types) continue;
+    const needed = await modulesOf(join(installed, types));
+    const own = OPTIONAL_OF[name] ?? [];
+    const foreign = needed.filter((module) => optional.includes(module) && !own.includes(module));
+    checks.equal(`the typings of ${name} need no optional peer of another entry`, foreign.join(), '');
+    // Who runs the contract suites of the testing entry has the types of pg.
+    if (name === './testing') continue;
+    const undeclared = needed.filter((module) => ![...known, ...own].includes(module));
+    checks.equal('and nothing that is not declared', undeclared.join(), '');
+  }
 }
 
 function peers() {
@@ -63,6 +69,11 @@ function peers() {
 
 async function loads() {
   checks.equal(
+    'a worker node sends heartbeats from a thread of its own, and says so to its probes',
+    await node('heartbeat.mjs', join(data, 'heartbeat')),
+    'alive up up',
+  );
+  checks.equal(
     'import: boots and runs a job',
     await node('import.mjs', join(data, 'import')),
     'succeeded finished',
@@ -72,21 +83,65 @@ async function loads() {
     await node('require.cjs'),
     `true true ${manifest.version}`,
   );
-  const source = await readFile(join(home, 'decorated.ts'), 'utf8');
-  const { code } = await transform(source, {
-    filename: 'decorated.ts',
-    jsc: {
-      parser: { syntax: 'typescript', decorators: true },
-      transform: { legacyDecorator: true, decoratorMetadata: true },
-      target: 'es2022',
-    },
-    module: { type: 'es6' },
-  });
-  await writeFile(join(home, 'decorated.mjs'), code);
+  await compile('decorated.ts', 'decorated.mjs', bySwc(true));
   checks.equal(
     'a decorated handler loads, compiled by swc',
     await node('decorated.mjs'),
     'Object JobContext',
+  );
+}
+
+const bySwc = (decoratorMetadata) => async (source) => {
+  const { code } = await transform(source, {
+    filename: 'source.ts',
+    jsc: {
+      parser: { syntax: 'typescript', decorators: true },
+      transform: { legacyDecorator: true, decoratorMetadata },
+      target: 'es2022',
+    },
+    module: { type: 'es6' },
+  });
+  return code;
+};
+
+const byTypeScript = (source) =>
+  ts.transpileModule(source, {
+    compilerOptions: {
+      module: ts.ModuleKind.ESNext,
+      target: ts.ScriptTarget.ES2022,
+      experimentalDecorators: true,
+    },
+  }).outputText;
+
+async function compile(from, to, how) {
+  await writeFile(join(home, to), await how(await readFile(join(home, from), 'utf8')));
+}
+
+async function classes() {
+  for (const [name, how] of [
+    ['swc', bySwc(true)],
+    ['swc without metadata', bySwc(false)],
+    ['TypeScript without metadata', byTypeScript],
+  ]) {
+    await compile('class-schema.ts', 'class-schema.mjs', how);
+    checks.equal(
+      `class-validator: a class as a schema, compiled by ${name}`,
+      await node('class-schema.mjs'),
+      '1 2030 items.1.sku',
+    );
+  }
+  checks.equal(
+    'class-validator: what is not installed is named',
+    await node('without-peers.cjs'),
+    'CLASS_SCHEMA_PACKAGE_MISSING npm install class-validator class-transformer',
+  );
+}
+
+async function withoutTerminus() {
+  checks.equal(
+    'health: what is not installed is named',
+    await node('without-terminus.mjs'),
+    'HEALTH_PACKAGE_MISSING npm install @nestjs/terminus',
   );
 }
 
@@ -133,6 +188,8 @@ try {
   await install();
   await contents();
   await loads();
+  await classes();
+  await withoutTerminus();
   await signals();
 } finally {
   await rm(data, { recursive: true, force: true });

@@ -1,6 +1,6 @@
 import { type EngineEvents } from '../observability/engine-events.js';
 import { type BucketRef, type BucketStatus, type JobStore } from '../store/job-store.js';
-import { mayMove, OWNER_LEAVES } from './bucket-transitions.js';
+import { mayMove, OWNER_LEAVES } from '../store/bucket-transitions.js';
 
 /**
  * A bucket that this node owns: its key in the database and the status that we last gave it. Every move goes through the

@@ -8,6 +8,7 @@ import {
   type Wakeup,
   type WakeupHint,
 } from './cluster-coordinator.js';
+import { Listeners } from './listeners.js';
 
 /**
  * Tells this process first and the cluster second. Everything that makes work available, or cuts it off, speaks through
@@ -17,8 +18,8 @@ import {
 export class ClusterMessages {
   static readonly #logger = new Logger('RatchetCluster');
 
-  readonly #wakeupListeners = new Set<(wakeup: Wakeup) => void>();
-  readonly #signalListeners = new Set<(signal: ClusterSignal) => void>();
+  readonly #wakeupListeners = new Listeners<Wakeup>();
+  readonly #signalListeners = new Listeners<ClusterSignal>();
   /** What fails now: said once, until it works again. */
   readonly #failing = new Set<string>();
 
@@ -29,7 +30,14 @@ export class ClusterMessages {
 
   newWork(lane: string, priority: PriorityRank, hint: WakeupHint = {}): void {
     inOwnContext(() => {
-      deliver(this.#wakeupListeners, { lane, priority, source: this.source, ...hint });
+      this.#wakeupListeners.tell({ lane, priority, source: this.source, ...hint });
+      this.newWorkElsewhere(lane, priority, hint);
+    });
+  }
+
+  /** As {@link ClusterMessages.newWork}, to other nodes only. */
+  newWorkElsewhere(lane: string, priority: PriorityRank, hint: WakeupHint = {}): void {
+    inOwnContext(() => {
       this.#ask('notifyNewWork', () => this.coordinator.notifyNewWork(priority, this.source, lane, hint));
     });
   }
@@ -37,9 +45,14 @@ export class ClusterMessages {
   signal(signal: Omit<ClusterSignal, 'source'>): void {
     const stamped = { ...signal, source: this.source };
     inOwnContext(() => {
-      deliver(this.#signalListeners, stamped);
+      this.#signalListeners.tell(stamped);
       this.#ask('publish', () => this.coordinator.publish(stamped));
     });
+  }
+
+  /** Whether this process sent it. Two processes may have the same node id for a while: good enough for a hint. */
+  isOwn({ source }: Pick<ClusterSignal, 'source'>): boolean {
+    return source === this.source;
   }
 
   /** Hears this process and the cluster. Returns the function that unregisters. */
@@ -55,16 +68,31 @@ export class ClusterMessages {
     );
   }
 
+  /** Hears that messages of the cluster may have been missed: whoever relies on them looks for itself. */
+  onCatchUp(listener: () => void): () => void {
+    const unregister = this.#ask('registerCatchUpListener', () =>
+      this.coordinator.registerCatchUpListener(listener),
+    );
+    return () => {
+      if (typeof unregister === 'function') this.#ask('registerCatchUpListener', unregister);
+    };
+  }
+
+  /** Whether messages of other nodes arrive now, as far as the coordinator can tell. */
+  get connected(): boolean {
+    return this.#ask('health', () => this.coordinator.health())?.state === 'connected';
+  }
+
   #register<T>(
-    listeners: Set<(message: T) => void>,
+    listeners: Listeners<T>,
     listener: (message: T) => void,
     method: string,
     register: () => () => void,
   ): () => void {
-    listeners.add(listener);
+    const forget = listeners.add(listener);
     const unregister = this.#ask(method, register);
     return () => {
-      listeners.delete(listener);
+      forget();
       if (typeof unregister === 'function') this.#ask(method, unregister);
     };
   }
@@ -104,14 +132,4 @@ export class ClusterMessages {
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
-}
-
-function deliver<T>(listeners: ReadonlySet<(message: T) => void>, message: T): void {
-  for (const listener of listeners) {
-    try {
-      listener(message);
-    } catch {
-      // A listener of ours that fails must not reject somebody's committed enqueue.
-    }
-  }
 }

@@ -50,13 +50,19 @@ export class BucketTurns {
   /** What an exchange of unknown commit carried. */
   #unsure: readonly OutboxEntry[] | undefined;
 
-  constructor(parts: ExchangeLoopParts, floors: FloorKeeper, onChange: () => void) {
+  constructor(
+    parts: ExchangeLoopParts,
+    floors: FloorKeeper,
+    onChange: () => void,
+    onDueIn: (delayMs: number) => void,
+  ) {
     this.#parts = parts;
     this.#floors = floors;
     const { bucket, slots, suspects, late, events } = parts;
-    this.#verdicts = new Verdicts(bucket.ref.id, this.outbox, late, events);
+    this.#verdicts = new Verdicts(bucket.ref, this.outbox, late, events);
     this.claims = new RunningClaims({
-      bucketId: bucket.ref.id,
+      bucket: bucket.ref,
+      clock: parts.clock,
       slots,
       suspects,
       starter: parts.executor({
@@ -69,6 +75,7 @@ export class BucketTurns {
       late,
       events,
       onChange,
+      onDueIn,
     });
   }
 
@@ -225,7 +232,7 @@ export class BucketTurns {
       lost.has(id) ? 'lost' : skipped.has(id) ? 'skipped' : 'recorded',
     );
     for (const { id, claimSeq } of request.progress) {
-      if (lost.has(id) && this.claims.abort(id, claimSeq, 'lost')) this.#verdicts.tellLost(id, claimSeq);
+      if (lost.has(id)) this.claims.abort(id, claimSeq, 'lost');
     }
     this.take(answer.claimed);
     return consequences;

@@ -2,6 +2,7 @@ import { type Clock } from '../cluster/clock.js';
 import { describeError } from '../errors/describe-error.js';
 import { type EngineEvents } from '../observability/engine-events.js';
 import { faultKindOf, type StoreError, type StoreFaultKind } from '../store/store-fault.js';
+import { type RatchetSnapshot } from '../observability/ratchet-snapshot.js';
 import { mendOf } from './fault-mends.js';
 import { type LineLogger } from './line-logger.js';
 
@@ -20,6 +21,7 @@ export class EngineFaults {
   readonly #fatal = new Set<string>();
   /** Failures in a row, by owner and statement. */
   readonly #failing = new Map<string, Map<string, number>>();
+  #last: { readonly where: string; readonly kind: StoreFaultKind; readonly atMs: number } | undefined;
   /** Something failed since the last time that all worked. */
   #down = false;
 
@@ -36,12 +38,23 @@ export class EngineFaults {
   failed(where: string, error: unknown, retryInMs = 0, who = ''): StoreFaultKind {
     const kind = faultKindOf(error);
     const { message } = describeError(error);
+    this.#last = { where, kind, atMs: this.clock.monotonicMs() };
     this.events.emit('fault', { where, kind, message, retryInMs });
     if (retryInMs > 0) this.#note(where, who);
     // One deadlock is not worth a line: it is mended at once. Counted above.
     if (kind !== 'rolled_back' || retryInMs > 0)
       this.#say(where, kind, `${message}; ${mendOf(kind, sourceCodeOf(error))}`);
     return kind;
+  }
+
+  report(): RatchetSnapshot['faults'] {
+    const standing = new Set([...this.#failing.values()].flatMap((own) => [...own.keys()]));
+    if (!this.#last) return { standing: [...standing] };
+    const { where, kind, atMs } = this.#last;
+    return {
+      standing: [...standing],
+      last: { where, kind, ageMs: Math.round(this.clock.monotonicMs() - atMs) },
+    };
   }
 
   /** The statement works (again). */

@@ -1,5 +1,6 @@
 import { type ClusterCoordinator } from '../cluster/cluster-coordinator.js';
 import { type ClusterMessages } from '../cluster/cluster-messages.js';
+import { type Beater } from '../cluster/heartbeat/beater.js';
 import { type Clock } from '../cluster/clock.js';
 import { type NodeIdentityProvider } from '../cluster/node-identity.js';
 import { type HandlerRegistry } from '../jobs/handler-registry.js';
@@ -7,6 +8,7 @@ import { type DebugPoints } from '../observability/debug-points.js';
 import { type EngineEvents } from '../observability/engine-events.js';
 import { type JobStore } from '../store/job-store.js';
 import { type LockStore } from '../store/lock-store.js';
+import { type ScheduleStore } from '../store/schedule-store.js';
 import { type EngineSettings } from './engine-settings.js';
 import { type ExecutorFactory } from './exchange-loop-parts.js';
 
@@ -15,9 +17,13 @@ export interface EngineParts {
   readonly settings: EngineSettings;
   readonly store: JobStore;
   readonly locks: LockStore;
+  /** Without it, or with a `MissingScheduleStore`, nothing recurs. */
+  readonly schedules?: ScheduleStore;
   /** Read at start, when discovery has filled it. */
   readonly handlers: HandlerRegistry;
   readonly executor: ExecutorFactory;
+  /** Made at start: what sends the heartbeats. */
+  readonly beater: () => Promise<Beater>;
   readonly identity: NodeIdentityProvider;
   readonly messages: ClusterMessages;
   readonly coordinator: ClusterCoordinator;

@@ -1,4 +1,5 @@
 import { type ResolvedBackoff } from '../jobs/backoff.js';
+import { type PollSettings } from './poll-pace.js';
 
 /** What the engine needs of the module's options, resolved: milliseconds, no undefined. Made by `resolveOptions`. */
 export interface EngineSettings {
@@ -10,9 +11,21 @@ export interface EngineSettings {
   readonly maxRetries: number;
   readonly backoff: ResolvedBackoff;
   readonly priorityBoostMs: number;
-  readonly pollIntervalMs: number;
+  readonly poll: PollSettings;
+  readonly heartbeat: {
+    /** The wait between two, before it is fitted to the cluster. */
+    readonly baseMs: number;
+    /** A node without one for longer counts as dead. */
+    readonly graceMs: number;
+    /** It goes on so long after the event loop's last sign of life. */
+    readonly stallMs: number;
+  };
   readonly maxCrashRedeliveries: number;
   readonly drainTimeoutMs: number;
+  readonly recurring: {
+    /** An annotated schedule that no live node has had for longer is removed. */
+    readonly convergenceMs: number;
+  };
   readonly limits: {
     readonly payloadBytes: number;
     readonly resultBytes: number;
@@ -20,6 +33,7 @@ export interface EngineSettings {
   };
   readonly retention: {
     readonly historyMs: number;
+    readonly historyBytes: number;
     readonly executionsMs: number;
     readonly deadLetterMs: number;
   };

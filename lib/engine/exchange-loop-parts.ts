@@ -2,9 +2,15 @@ import { type Bucket } from '../buckets/bucket.js';
 import { type Clock } from '../cluster/clock.js';
 import { type DebugPoints } from '../observability/debug-points.js';
 import { type EngineEvents } from '../observability/engine-events.js';
-import { type ForeignStream, type HandlerFilter, type JobStore } from '../store/job-store.js';
+import {
+  type ExchangeAnswer,
+  type ForeignStream,
+  type HandlerFilter,
+  type JobStore,
+} from '../store/job-store.js';
 import { type EngineFaults } from './engine-faults.js';
 import { type LateRecorder } from './late-recorder.js';
+import { type PollSettings } from './poll-pace.js';
 import { type ExecutionStarter } from './running-claims.js';
 import { type ExecutorHooks } from './running-execution.js';
 import { type Slots } from './slots.js';
@@ -17,7 +23,9 @@ export type ExecutorFactory = (hooks: ExecutorHooks) => ExecutionStarter;
 export interface LoopEnvironment {
   readonly handlers: readonly HandlerFilter[];
   readonly priorityBoostMs: number;
-  readonly pollIntervalMs: number;
+  readonly poll: PollSettings;
+  /** Whether wakeups of other nodes arrive now. */
+  readonly wakeupsExpected: () => boolean;
   readonly store: JobStore;
   readonly clock: Clock;
   readonly events: EngineEvents;
@@ -26,7 +34,11 @@ export interface LoopEnvironment {
   readonly late: LateRecorder;
   readonly executor: ExecutorFactory;
   readonly suspects: Suspects;
+  /** Jobs were inserted by an exchange that took so long. */
+  readonly onSpawned: (jobs: ExchangeAnswer['spawned'], tookMs: number) => void;
   readonly onForeign: (lane: string, streams: readonly ForeignStream[]) => void;
+  /** Jobs of a lane are for others now, at once or in so many milliseconds: they were given back, or this node will not be there. */
+  readonly onHandedOver: (lane: string, dueInMs?: number) => void;
 }
 
 /** What one bucket's loop is made of. */

@@ -8,6 +8,7 @@ import { type ExchangeLoopParts } from './exchange-loop-parts.js';
 import { FloorKeeper } from './floor-keeper.js';
 import { LookTimes } from './look-times.js';
 import { claimKey } from './outbox.js';
+import { type Pace, PollPace, type PollSituation } from './poll-pace.js';
 import { type RunningClaims } from './running-claims.js';
 import { planTurn, skippedDelayMs } from './turn-plan.js';
 import { type Consequences } from './verdicts.js';
@@ -24,11 +25,15 @@ export class ExchangeLoop {
   readonly #parts: ExchangeLoopParts;
   readonly #turns: BucketTurns;
   readonly #floors: FloorKeeper;
-  readonly #times: LookTimes;
+  readonly #times = new LookTimes();
+  readonly #pace: PollPace;
   readonly #alarm: Alarm;
   readonly #idleWaiters: (() => void)[] = [];
   readonly #recordedWaiters: (() => void)[] = [];
   #claiming = true;
+  /** Nothing is claimed for a while; see {@link ExchangeLoop.hold}. */
+  #held = false;
+  #hasMore = false;
   #stopped = false;
   #deposed = false;
   /** Something says that there may be work to claim. */
@@ -39,18 +44,24 @@ export class ExchangeLoop {
   #running = false;
   #notBeforeMs = 0;
   #skippedAgainMs = 0;
+  #toldPace: Pace | undefined;
 
   constructor(parts: ExchangeLoopParts) {
     this.#parts = parts;
     this.#alarm = new Alarm(parts.clock);
-    this.#times = new LookTimes(parts.pollIntervalMs);
+    this.#pace = new PollPace(parts.poll);
     this.#floors = new FloorKeeper({
       ...parts,
       bucket: parts.bucket.ref,
       onChange: () => this.wake(),
       onFault: (where, error) => void parts.faults.failed(where, error),
     });
-    this.#turns = new BucketTurns(parts, this.#floors, () => this.#changed());
+    this.#turns = new BucketTurns(
+      parts,
+      this.#floors,
+      () => this.#changed(),
+      (dueInMs) => this.wake({ dueInMs }),
+    );
   }
 
   get bucket(): Bucket {
@@ -66,9 +77,15 @@ export class ExchangeLoop {
     return this.claims.size === 0 && this.recorded;
   }
 
-  /** Nothing waits to be recorded, and no exchange is in flight. */
+  /** Nothing waits to be recorded, no exchange is in flight, and no transaction of a handler is being committed. */
   get recorded(): boolean {
-    return this.#turns.outbox.size === 0 && !this.#turns.inFlight && !this.#turns.unsure;
+    const { outbox, inFlight, unsure, claims } = this.#turns;
+    return outbox.size === 0 && !inFlight && !unsure && !claims.committing;
+  }
+
+  /** Outcomes that are not recorded yet. */
+  get waiting(): number {
+    return this.#turns.outbox.size;
   }
 
   /** {@link ExchangeLoop.recorded}, and the database refused none of it. */
@@ -79,6 +96,16 @@ export class ExchangeLoop {
   /** Outcomes that the database refused, each although it stood alone. */
   get refused(): number {
     return this.#turns.outbox.parked;
+  }
+
+  /** How it looks for work that nobody tells it of. */
+  get pace(): Pace {
+    return this.#pace.now(this.#situation());
+  }
+
+  /** The last claim came back full. */
+  get hasMore(): boolean {
+    return this.#hasMore;
   }
 
   /** The bucket is somebody else's. */
@@ -100,12 +127,27 @@ export class ExchangeLoop {
     }
     this.#wakeups += 1;
     this.#look = true;
+    this.#pace.sign();
     this.#schedule();
+  }
+
+  /** Whether wakeups can be expected has changed. */
+  repace(): void {
+    this.#rest();
+  }
+
+  /** While held it only settles: nobody has acknowledged for too long that the node lives. */
+  hold(held: boolean): void {
+    this.#held = held;
+    if (held) this.#rest();
+    else this.wake();
   }
 
   /** From now on it only settles; a claim that is still in flight is given back unbegun. */
   stopClaiming(): void {
     this.#claiming = false;
+    const dueInMs = this.#times.nextInMs(this.#nowMs());
+    if (Number.isFinite(dueInMs)) this.#parts.onHandedOver(this.bucket.ref.lane, dueInMs);
     this.#turns.stopAccepting();
     this.#floors.stop();
     this.#rest();
@@ -225,7 +267,12 @@ export class ExchangeLoop {
     const want = this.#plan();
     if (want === undefined) return false;
     this.#times.looking();
-    this.#follow(await this.#turns.send(want), wakeups);
+    const beganMs = this.#nowMs();
+    const result = await this.#turns.send(want);
+    this.#follow(result, wakeups);
+    if (result.kind === 'answered' && result.answer.spawned.length > 0) {
+      this.#parts.onSpawned(result.answer.spawned, this.#nowMs() - beganMs);
+    }
     return true;
   }
 
@@ -242,7 +289,7 @@ export class ExchangeLoop {
       progress: progress.size,
       look: this.#look,
       freeSlots: this.#parts.slots.free,
-      claiming: this.#claiming,
+      claiming: this.#claiming && !this.#held,
     });
   }
 
@@ -261,8 +308,10 @@ export class ExchangeLoop {
         const { answer, request } = result;
         if (request.want > 0) {
           const more = mayHaveMore(request, answer);
+          this.#hasMore = more;
           this.#look = more || wakeups !== this.#wakeups;
-          this.#times.looked(nowMs, !more, answer.nextDueInMs);
+          this.#pace.looked(nowMs, answer.claimed.length > 0);
+          if (!more) this.#times.cameShort(nowMs, answer.nextDueInMs);
         }
         this.#heed(result.consequences);
         if (!answer.owned) this.depose();
@@ -273,17 +322,45 @@ export class ExchangeLoop {
   #heed({ dueNow, behind, dueInMs, fewestSkips }: Consequences): void {
     const nowMs = this.#nowMs();
     if (dueNow) this.#look = true;
-    if (behind) this.#floors.behind();
-    for (const delayMs of dueInMs) this.#times.dueIn(nowMs, delayMs);
+    if (behind) {
+      this.#floors.behind();
+      this.#parts.onHandedOver(this.bucket.ref.lane);
+    }
+    for (const delayMs of dueInMs) {
+      this.#times.dueIn(nowMs, delayMs);
+      if (!this.#claiming) this.#parts.onHandedOver(this.bucket.ref.lane, delayMs);
+    }
     if (fewestSkips !== undefined) this.#skippedAgainMs = nowMs + skippedDelayMs(fewestSkips);
   }
 
   /** Nothing to do now: sleeps until a time comes or something wakes it. */
   #rest(): void {
     if (this.#running || this.#scheduled || this.#stopped) return;
+    this.#tellPace();
     const inMs = this.#sleepMs(this.#nowMs());
     if (inMs === undefined) this.#alarm.clear();
     else this.#alarm.set(inMs, () => this.#awake());
+  }
+
+  #situation(): PollSituation {
+    return {
+      claiming: this.#claiming && !this.#held,
+      freeSlots: this.#parts.slots.free,
+      wakeupsExpected: this.#parts.wakeupsExpected(),
+    };
+  }
+
+  #nextLookInMs(nowMs: number): number | undefined {
+    const pollInMs = this.#pace.nextInMs(nowMs, this.#situation());
+    return pollInMs === undefined ? undefined : Math.min(pollInMs, this.#times.nextInMs(nowMs));
+  }
+
+  #tellPace(): void {
+    const { state, waitMs } = this.#pace.now(this.#situation());
+    if (this.#toldPace?.state === state && this.#toldPace.waitMs === waitMs) return;
+    this.#toldPace = { state, waitMs };
+    const { id, lane } = this.bucket.ref;
+    this.#parts.events.emit('pace', { bucket: id, lane, state, waitMs });
   }
 
   #sleepMs(nowMs: number): number | undefined {
@@ -291,14 +368,15 @@ export class ExchangeLoop {
     // Timers may ring a fraction too early: the time for a turn may have come since the loop looked.
     if (this.#turns.unsure || this.#plan() !== undefined) return 0;
     const waits: number[] = [];
-    if (this.#claiming && this.#parts.slots.free > 0) waits.push(this.#times.nextInMs(nowMs));
+    const lookInMs = this.#nextLookInMs(nowMs);
+    if (lookInMs !== undefined) waits.push(lookInMs);
     if (this.#turns.outbox.size > 0) waits.push(Math.max(0, this.#skippedAgainMs - nowMs));
     return waits.length === 0 ? undefined : Math.min(...waits);
   }
 
   #awake(): void {
     const nowMs = this.#nowMs();
-    if (this.#times.nextInMs(nowMs) === 0) {
+    if (this.#nextLookInMs(nowMs) === 0) {
       this.#times.passed(nowMs);
       this.#look = true;
     }

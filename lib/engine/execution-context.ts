@@ -1,17 +1,21 @@
 import { Logger, type LoggerService } from '@nestjs/common';
+import { type EntityManager } from 'typeorm';
 import { errorText } from '../errors/describe-error.js';
 import { InvalidSnoozeError } from '../errors/execution-errors.js';
 import { DURATION_WORDS } from '../jobs/backoff.js';
-import { type ChildIntake } from '../jobs/child-intake.js';
+import { type ChildIntake, type ParentClaim } from '../jobs/child-intake.js';
 import { type Duration, durationMs } from '../jobs/duration.js';
 import { type EnqueueArgs, type JobHandle } from '../jobs/enqueue-options.js';
-import { JobContext } from '../jobs/job-context.js';
+import { JobContext, type TransactionalJobContext } from '../jobs/job-context.js';
 import { type JobDefinition } from '../jobs/job-definition.js';
 import { type JobPriority, priorityOf } from '../jobs/priority.js';
+import { type Recurrence, recurrenceOf } from '../jobs/recurrence.js';
+import { type RecurringContext } from '../jobs/recurring-context.js';
 import { type ClaimedJob } from '../store/job-store.js';
 import { type ExecutionLog } from './execution-log.js';
 import { type ExecutionProgress } from './execution-progress.js';
 import { guardListeners } from './guarded-signal.js';
+import { HandlerChildren } from './transactions/handler-children.js';
 
 /** What the context of one execution is made of. */
 export interface ExecutionContextParts {
@@ -19,15 +23,20 @@ export interface ExecutionContextParts {
   readonly children: ChildIntake;
   readonly progress: ExecutionProgress;
   readonly log: ExecutionLog;
-  readonly deadline: Date | undefined;
 }
 
-/** The `JobContext` of one execution. Cheap to make: signal and logger come into being when a handler asks for them. */
-export class ExecutionContext extends JobContext {
+/**
+ * The context of one execution: a `JobContext`, which is a `RecurringContext` when it stands for an occurrence. Cheap to make:
+ * signal and logger come into being when a handler asks for them.
+ */
+export class ExecutionContext extends JobContext implements RecurringContext {
   /** Set once the payload has been decoded, before the handler's first line. */
   override payload: unknown = undefined;
-  override readonly deadline: Date | undefined;
+  /** Set once the timeout runs. */
+  override deadline: Date | undefined = undefined;
   readonly #parts: ExecutionContextParts;
+  /** Null: there is none. */
+  #recurrence: Recurrence | null | undefined;
   #controller: AbortController | undefined;
   #abortReason: Error | undefined;
   #logger: Logger | undefined;
@@ -37,7 +46,6 @@ export class ExecutionContext extends JobContext {
   constructor(parts: ExecutionContextParts) {
     super();
     this.#parts = parts;
-    this.deadline = parts.deadline;
   }
 
   override get jobId(): string {
@@ -71,7 +79,21 @@ export class ExecutionContext extends JobContext {
     return this.#parts.job.businessKey;
   }
   override get scheduledFor(): Date {
-    return this.#parts.job.scheduledAt;
+    return this.recurrence?.scheduledFor ?? this.#parts.job.scheduledAt;
+  }
+  override get recurrence(): Recurrence | undefined {
+    if (this.#recurrence === undefined) this.#recurrence = recurrenceOf(this.#parts.job.metadata) ?? null;
+    return this.#recurrence ?? undefined;
+  }
+  /** Only jobs of schedules have one, and only methods of these see it. */
+  get scheduleId(): string {
+    return this.recurrence?.scheduleId ?? '';
+  }
+  get previous(): Date | undefined {
+    return this.recurrence?.previous;
+  }
+  get missed(): number {
+    return this.recurrence?.missed ?? 0;
   }
 
   override get signal(): AbortSignal {
@@ -111,13 +133,17 @@ export class ExecutionContext extends JobContext {
     definition: JobDefinition<In, Out, Result>,
     ...[payload, options = {}]: EnqueueArgs<NoInfer<In>>
   ): Promise<JobHandle<Result>> {
-    const parent = { id: this.jobId, claimSeq: this.claimSeq };
     return (await this.#parts.children.enqueueChild(
-      parent,
+      this.parent(),
       definition,
       payload,
       options,
     )) as JobHandle<Result>;
+  }
+
+  /** On whose behalf children are enqueued. */
+  protected parent(): ParentClaim {
+    return { id: this.jobId, claimSeq: this.claimSeq };
   }
 
   /** Not thrown: the body may be cleaning up after its signal was aborted. */
@@ -129,9 +155,37 @@ export class ExecutionContext extends JobContext {
     );
   }
 
+  /** As that of the signal, which need not come into being for it. */
+  throwIfAborted(): void {
+    if (this.#abortReason) throw this.#abortReason;
+  }
+
   /** Aborts the signal, also one that nobody has asked for yet. */
   abort(reason: Error): void {
     this.#abortReason ??= reason;
     this.#controller?.abort(reason);
+  }
+}
+
+/** The context of an execution that runs in a transaction. */
+export class TransactionalExecutionContext extends ExecutionContext implements TransactionalJobContext {
+  /** Set once the transaction has begun, before the handler's first line. */
+  manager!: EntityManager;
+  readonly #children = new HandlerChildren();
+
+  override enqueue<In, Out, Result>(
+    definition: JobDefinition<In, Out, Result>,
+    ...rest: EnqueueArgs<NoInfer<In>>
+  ): Promise<JobHandle<Result>> {
+    return this.#children.watch(super.enqueue(definition, ...rest));
+  }
+
+  /** Once the handler has ended and its children are in: the first refusal that it did not look at. */
+  missedRefusal(): Promise<{ readonly error: unknown } | undefined> {
+    return this.#children.missedRefusal();
+  }
+
+  protected override parent(): ParentClaim {
+    return { ...super.parent(), transaction: this.manager };
   }
 }

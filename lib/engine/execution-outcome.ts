@@ -47,6 +47,11 @@ export class ExecutionOutcome {
     return { ...this.#claim(), outcome: 'snoozed', delayMs };
   }
 
+  /** Given back as it was, due when it was. */
+  released(cause: unknown): Settlement {
+    return { ...this.#claim(), outcome: 'released', error: this.errorOf(cause) };
+  }
+
   failed(error: unknown): Settlement {
     const text = this.errorOf(error);
     const delayMs = this.#nextDelayMs(error);

@@ -12,6 +12,7 @@ export class ExecutionProgress {
   #pending = false;
   #warned = false;
   #stopped = false;
+  #kept = false;
 
   constructor(
     private readonly clock: Clock,
@@ -37,8 +38,17 @@ export class ExecutionProgress {
       this.#warned = true;
       this.log.warn(`ctx.progress: the value is ${this.#last.replaced} and is not kept`);
     }
+    if (this.#kept) return;
     if (this.#cancelTimer) this.#pending = true;
     else this.#hand();
+  }
+
+  /**
+   * No reports, only the settlement tells the last value. For a transaction whose snapshot stands: another's write to the job's
+   * row would make its own last statement fail (40001).
+   */
+  keep(): void {
+    this.#kept = true;
   }
 
   /** No more reports: the settlement carries the last value, or the claim is no longer ours. */

@@ -1,21 +1,22 @@
 import { type Clock } from '../cluster/clock.js';
-import { type AbortKind, JobTimeoutError, RatchetAbort } from '../errors/execution-errors.js';
+import { describeError } from '../errors/describe-error.js';
+import { type AbortKind, ClaimLostError, JobTimeoutError, RatchetAbort } from '../errors/execution-errors.js';
 import { type RegisteredHandler } from '../jobs/handler-registry.js';
 import { decodePayload } from '../jobs/payload-codec.js';
 import { type ClaimedJob, type LateOutcome, type Settlement } from '../store/job-store.js';
+import { faultKindOf } from '../store/store-fault.js';
 import { runInJob } from './async-context.js';
-import { type ExecutionContext } from './execution-context.js';
+import { type ExecutionContext, type TransactionalExecutionContext } from './execution-context.js';
 import { type ExecutionLog } from './execution-log.js';
 import { type ExecutionOutcome } from './execution-outcome.js';
 import { type ExecutionProgress } from './execution-progress.js';
+import { ExecutionWatch } from './execution-watch.js';
+import { CalledOff } from './patience.js';
 import { type RunningExecution } from './running-execution.js';
+import { type HandlerTransaction, type SettlementWithin } from './transactions/handler-transaction.js';
 
-/** The part of a timeout after which the handler's owner is warned. */
-const SOFT_LIMIT = 0.8;
-/** How long an aborted body may take before it is reported; the wait doubles from report to report. */
-const IGNORED_FIRST_MS = 5_000;
-/** The same for a node that stops. It waits a little longer for such bodies, once; afterwards there is no slot to keep. */
-const IGNORED_AT_SHUTDOWN_MS = 400;
+/** A job whose transaction could not begin, because the database or its pool was out of reach, comes back after this long. */
+const NOT_BEGUN_DELAY_MS = 5_000;
 
 export interface ExecutionParts {
   readonly job: ClaimedJob;
@@ -26,6 +27,12 @@ export interface ExecutionParts {
   readonly timeoutMs: number | undefined;
   readonly clock: Clock;
   readonly log: ExecutionLog;
+  /** The handler runs in a transaction, which records its outcome too. */
+  readonly transactional?: {
+    readonly context: TransactionalExecutionContext;
+    /** `undefined`: the claim no longer stands. */
+    readonly begin: (signal: AbortSignal) => Promise<HandlerTransaction | undefined>;
+  };
 }
 
 type BodyEnd = { readonly result: unknown } | { readonly error: unknown };
@@ -38,6 +45,11 @@ type BodyEnd = { readonly result: unknown } | { readonly error: unknown };
  * - `cut`: aborted before it was settled; nothing will be recorded under its claim.
  *
  * Whatever the body does once it is no longer `open` is a late outcome. The slot is free when the body ends, not before.
+ *
+ * In a transaction a success is settled by the transaction's own last statement: while that may be under way (`commit` is
+ * `pending`) nothing cuts the execution off any more, and the row's lock decides. Until then the body counts as running, since what
+ * it left behind is waited for. Everything else rolls back first, and is then settled as ever; what is aborted or timed out is
+ * rolled back at once, however long its body goes on: it must not keep its locks from the next execution.
  */
 export class Execution implements RunningExecution {
   readonly job: ClaimedJob;
@@ -46,24 +58,36 @@ export class Execution implements RunningExecution {
   readonly #parts: ExecutionParts;
   #state: 'open' | 'settled' | 'cut' = 'open';
   #settle!: (settlement: Settlement) => void;
-  #bodyEnded = false;
-  #cancelTimer: (() => void) | undefined;
+  /** `waiting`: for its transaction. */
+  #body: 'waiting' | 'running' | 'ended';
+  #commit: RunningExecution['commit'];
+  #transaction: HandlerTransaction | undefined;
+  readonly #watch: ExecutionWatch;
 
   constructor(parts: ExecutionParts) {
     this.#parts = parts;
     this.job = parts.job;
+    this.#commit = parts.transactional && 'none';
+    this.#body = 'waiting';
+    this.#watch = new ExecutionWatch(parts.clock, parts.log, parts.handler.owner);
     this.settlement = new Promise((resolve) => (this.#settle = resolve));
-    this.#watchTimeout();
+    if (!parts.transactional) this.#bodyBegins();
     this.ended = runInJob(parts.context, () => this.#run());
   }
 
+  get commit(): RunningExecution['commit'] {
+    return this.#commit;
+  }
+
   abort(kind: AbortKind): void {
-    if (this.#bodyEnded) return;
-    if (this.#state === 'open') {
-      this.#state = 'cut';
-      this.#parts.progress.stop();
-    }
+    if (this.#body === 'ended') return;
+    this.#cut();
     this.#stop(kind);
+  }
+
+  handedBack(): void {
+    // Others end as late outcomes, which they may well be; a transaction must not be committed.
+    if (this.#parts.transactional && this.#body !== 'ended') this.#cut();
   }
 
   recorded(settlement: Settlement): void {
@@ -71,20 +95,146 @@ export class Execution implements RunningExecution {
   }
 
   async #run(): Promise<LateOutcome | undefined> {
+    if (this.#parts.transactional) return this.#runWithin(this.#parts.transactional);
+    return this.#ended(await this.#invoke());
+  }
+
+  async #invoke(): Promise<BodyEnd> {
     const { job, handler, context } = this.#parts;
     let end: BodyEnd;
     try {
       const payload = await decodePayload(handler.definition, job.payload, job.version);
+      // A schema or an upcast may end after the timeout, or after a cancel: too late to begin.
+      context.throwIfAborted();
       context.payload = payload;
       end = { result: await handler.invoke(payload, context) };
     } catch (error) {
       end = { error };
     }
-    this.#bodyEnded = true;
-    this.#cancelTimer?.();
+    if (!this.#transaction) this.#bodyDone();
+    return end;
+  }
+
+  #ended(end: BodyEnd): LateOutcome | undefined {
     if (this.#state !== 'open') return this.#late(end);
     this.#record(this.#settlementOf(end));
     return undefined;
+  }
+
+  async #runWithin({
+    begin,
+    context,
+  }: NonNullable<ExecutionParts['transactional']>): Promise<LateOutcome | undefined> {
+    const transaction = await this.#begun(begin);
+    if (!transaction) return undefined;
+    this.#transaction = transaction;
+    context.manager = transaction.manager;
+    if (transaction.isStrict) this.#parts.progress.keep();
+    this.#bodyBegins();
+    const end = await this.#invoke();
+    if (this.#state === 'open' && 'result' in end) return this.#complete(end, transaction, context);
+    return this.#undo(end, transaction);
+  }
+
+  /** Undefined: there is nothing to run. */
+  async #begun(
+    begin: (signal: AbortSignal) => Promise<HandlerTransaction | undefined>,
+  ): Promise<HandlerTransaction | undefined> {
+    const { context, outcome, log } = this.#parts;
+    try {
+      const transaction = await begin(context.signal);
+      if (transaction && this.#state === 'open') return transaction;
+      await transaction?.rollBack();
+      this.#cut();
+    } catch (error) {
+      if (this.#state === 'open' && isOutage(error)) {
+        log.warn(
+          `its transaction could not begin, it is given back for ${NOT_BEGUN_DELAY_MS / 1_000} s: ${describeError(error).message}`,
+        );
+        this.#record(outcome.snoozed(NOT_BEGUN_DELAY_MS));
+      } else if (this.#state === 'open') this.#record(outcome.failed(error));
+    }
+    this.#bodyDone();
+    return undefined;
+  }
+
+  async #complete(
+    end: BodyEnd,
+    transaction: HandlerTransaction,
+    context: TransactionalExecutionContext,
+  ): Promise<LateOutcome | undefined> {
+    const { progress, outcome } = this.#parts;
+    let settlement = this.#settlementOf(end);
+    const missed = await unlessAborted(context.signal, context.missedRefusal());
+    if (missed || this.#isCut()) return this.#undo(missed ?? end, transaction);
+    try {
+      const completed = await transaction.complete(() => {
+        if (this.#isCut()) throw new ClaimLostError(this.job.id, this.job.claimSeq);
+        this.#commit = 'pending';
+        this.#bodyDone();
+        progress.stop();
+        return (settlement = this.#withProgress(settlement)) as SettlementWithin;
+      });
+      this.#commit = completed === 'recorded' ? 'done' : 'none';
+      if (completed === 'recorded') {
+        this.#state = 'settled';
+        this.#settle(settlement);
+        return undefined;
+      }
+      if (completed !== 'lost') return this.#givenBack(completed.excused);
+    } catch (error) {
+      // Nobody will know any more, here: it stays pending.
+      if (error instanceof CalledOff) return undefined;
+      this.#commit = 'none';
+      this.#bodyDone();
+      if (this.#isCut()) return this.#late(end);
+      this.#record(outcome.failed(error));
+      return undefined;
+    }
+    this.#cut();
+    return this.#late(end);
+  }
+
+  async #undo(end: BodyEnd, transaction: HandlerTransaction): Promise<LateOutcome | undefined> {
+    this.#bodyDone();
+    // Before its failure is recorded: the next execution must not wait for what this one holds.
+    await transaction.rollBack();
+    this.#commit = 'none';
+    if (this.#state === 'open' && 'error' in end && (await transaction.excuses(end.error)))
+      return this.#givenBack(end.error);
+    return this.#ended(end);
+  }
+
+  /** Not the handler's doing: uncharged, and due at once. */
+  #givenBack(cause: unknown): undefined {
+    const { outcome, log } = this.#parts;
+    log.warn(`it is given back, uncharged: ${describeError(cause).message}`);
+    this.#record(outcome.released(cause));
+  }
+
+  #bodyBegins(): void {
+    this.#body = 'running';
+    const { timeoutMs, clock, context } = this.#parts;
+    if (timeoutMs === undefined) return;
+    context.deadline = new Date(clock.now().getTime() + timeoutMs);
+    this.#watch.timeout(timeoutMs, () => this.#timedOut(timeoutMs));
+  }
+
+  /** A method, since TypeScript takes a state that was looked at before an `await` for granted. */
+  #isCut(): boolean {
+    return this.#state !== 'open';
+  }
+
+  /** There is no body any more, or will never be one. */
+  #bodyDone(): void {
+    this.#body = 'ended';
+    this.#watch.stop();
+  }
+
+  #cut(): void {
+    if (this.#state !== 'open') return;
+    this.#state = 'cut';
+    this.#parts.progress.stop();
   }
 
   /** The settlement, given at once; what comes after it is late. */
@@ -92,7 +242,12 @@ export class Execution implements RunningExecution {
     const { progress } = this.#parts;
     this.#state = 'settled';
     progress.stop();
-    this.#settle(progress.last === undefined ? settlement : { ...settlement, progress: progress.last });
+    this.#settle(this.#withProgress(settlement));
+  }
+
+  #withProgress(settlement: Settlement): Settlement {
+    const { last } = this.#parts.progress;
+    return last === undefined ? settlement : { ...settlement, progress: last };
   }
 
   #settlementOf(end: BodyEnd): Settlement {
@@ -106,21 +261,14 @@ export class Execution implements RunningExecution {
     const { job, outcome, context } = this.#parts;
     const claim = { jobId: job.id, claimSeq: job.claimSeq };
     if ('error' in end) return { ...claim, outcome: 'failed', error: outcome.errorOf(end.error) };
+    // It returned, and nothing of it was kept.
+    if (this.#parts.transactional)
+      return {
+        ...claim,
+        outcome: 'failed',
+        error: outcome.errorOf(new ClaimLostError(job.id, job.claimSeq)),
+      };
     return { ...claim, outcome: context.snoozeMs === undefined ? 'succeeded' : 'snoozed' };
-  }
-
-  #watchTimeout(): void {
-    const { timeoutMs, clock, log, handler } = this.#parts;
-    if (timeoutMs === undefined) return;
-    const softMs = Math.floor(timeoutMs * SOFT_LIMIT);
-    this.#cancelTimer = clock.timer(
-      softMs,
-      () => {
-        log.warn(`${handler.owner} has used ${softMs} ms of its timeout of ${timeoutMs} ms`);
-        this.#cancelTimer = clock.timer(timeoutMs - softMs, () => this.#timedOut(timeoutMs), true);
-      },
-      true,
-    );
   }
 
   #timedOut(timeoutMs: number): void {
@@ -132,35 +280,27 @@ export class Execution implements RunningExecution {
 
   #stop(kind: AbortKind): void {
     const { context } = this.#parts;
-    this.#cancelTimer?.();
-    if (kind === 'shutdown') this.#reportAtShutdown();
-    else this.#reportIfIgnored(kind, IGNORED_FIRST_MS, 0);
+    this.#watch.stop();
+    // One that waits for its transaction ignores nothing: it never begins.
+    if (this.#body === 'running') this.#watch.aborted(kind);
     // Listeners on the signal are part of the job, whoever canceled it.
-    runInJob(context, () => context.abort(new RatchetAbort(kind, this.job.name, this.job.id)));
+    const reason = new RatchetAbort(kind, this.job.name, this.job.id);
+    runInJob(context, () => context.abort(reason));
+    void this.#transaction?.rollBack(reason);
   }
+}
 
-  #reportAtShutdown(): void {
-    const { clock, log, handler } = this.#parts;
-    this.#cancelTimer = clock.timer(
-      IGNORED_AT_SHUTDOWN_MS,
-      () => log.warn(`${handler.owner} goes on although the node stops; let it stop at ctx.signal`),
-      true,
-    );
-  }
+/** Undefined when it was aborted first. */
+function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T | undefined> {
+  if (signal.aborted) return Promise.resolve(undefined);
+  return new Promise((resolve, reject) => {
+    const aborted = (): void => resolve(undefined);
+    signal.addEventListener('abort', aborted, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', aborted));
+  });
+}
 
-  #reportIfIgnored(kind: AbortKind, inMs: number, sinceMs: number): void {
-    const { clock, log, handler } = this.#parts;
-    this.#cancelTimer = clock.timer(
-      inMs,
-      () => {
-        const goneMs = sinceMs + inMs;
-        log.warn(
-          `${handler.owner} goes on ${Math.round(goneMs / 1_000)} s after its signal was aborted (${kind}) and keeps its slot; ` +
-            'let it stop at ctx.signal',
-        );
-        this.#reportIfIgnored(kind, inMs * 2, goneMs);
-      },
-      true,
-    );
-  }
+/** No fault of the handler's. */
+function isOutage(error: unknown): boolean {
+  return ['unavailable', 'unknown', 'rolled_back'].includes(faultKindOf(error));
 }

@@ -1,16 +1,20 @@
 import { Logger } from '@nestjs/common';
 import { type Clock } from '../cluster/clock.js';
+import { TransactionalNeedsDataSourceError } from '../errors/transaction-errors.js';
 import { type ChildIntake } from '../jobs/child-intake.js';
 import { type HandlerRegistry, type RegisteredHandler } from '../jobs/handler-registry.js';
 import { type RetryPolicy } from '../jobs/retry-policy.js';
 import { type ClaimedJob } from '../store/job-store.js';
 import { type EngineSettings } from './engine-settings.js';
 import { Execution } from './execution.js';
-import { ExecutionContext } from './execution-context.js';
+import { ExecutionContext, TransactionalExecutionContext } from './execution-context.js';
 import { ExecutionLog } from './execution-log.js';
 import { ExecutionOutcome, type ExecutionRules } from './execution-outcome.js';
 import { ExecutionProgress } from './execution-progress.js';
+import { NodeRunContext } from './node-run-context.js';
 import { type ExecutorHooks, type RunningExecution } from './running-execution.js';
+import { type HandlerTransaction } from './transactions/handler-transaction.js';
+import { type HandlerTransactions } from './transactions/handler-transactions.js';
 
 export interface ExecutorParts {
   readonly settings: Pick<EngineSettings, 'maxRetries' | 'backoff' | 'limits'>;
@@ -18,6 +22,8 @@ export interface ExecutorParts {
   readonly retryPolicy: RetryPolicy;
   readonly clock: Clock;
   readonly children: ChildIntake;
+  /** For transactional handlers; without it they fail. */
+  readonly transactions?: Pick<HandlerTransactions, 'begin'>;
   readonly hooks: ExecutorHooks;
 }
 
@@ -43,23 +49,36 @@ export class Executor {
     const handler = handlers.find(job.name);
     if (!handler) return this.#withoutHandler(job, log);
     const rules = this.#rulesOf(job, handler);
-    const progress = new ExecutionProgress(
-      clock,
-      (value) => hooks.onProgress({ id: job.id, claimSeq: job.claimSeq, value }),
-      log,
-    );
-    const { timeoutMs } = rules;
-    const deadline = timeoutMs === undefined ? undefined : new Date(clock.now().getTime() + timeoutMs);
-    return new Execution({
+    const report = (value: string): void => hooks.onProgress({ id: job.id, claimSeq: job.claimSeq, value });
+    const progress = new ExecutionProgress(clock, report, log);
+    const parts = {
       job,
       handler,
       progress,
-      context: new ExecutionContext({ job, children, progress, log, deadline }),
       outcome: new ExecutionOutcome(job, rules, retryPolicy, log),
-      timeoutMs,
+      timeoutMs: rules.timeoutMs,
       clock,
       log,
-    });
+    };
+    const contextParts = { job, children, progress, log };
+    if (!handler.transactional) {
+      const Context = handler.ofNode ? NodeRunContext : ExecutionContext;
+      return new Execution({ ...parts, context: new Context(contextParts) });
+    }
+    const context = new TransactionalExecutionContext(contextParts);
+    const begin = this.#beginning(job, handler);
+    return new Execution({ ...parts, context, transactional: { context, begin } });
+  }
+
+  #beginning(
+    job: ClaimedJob,
+    handler: RegisteredHandler,
+  ): (signal: AbortSignal) => Promise<HandlerTransaction | undefined> {
+    const { transactions } = this.#parts;
+    return async (signal) => {
+      if (!transactions) throw new TransactionalNeedsDataSourceError([handler.owner]);
+      return transactions.begin(job, handler, signal);
+    };
   }
 
   #rulesOf(job: ClaimedJob, { definition }: RegisteredHandler): ExecutionRules {
@@ -86,8 +105,10 @@ export class Executor {
         delayMs: NO_HANDLER_DELAY_MS,
       }),
       ended: Promise.resolve(undefined),
+      commit: undefined,
       recorded: () => undefined,
       abort: () => undefined,
+      handedBack: () => undefined,
     };
   }
 }

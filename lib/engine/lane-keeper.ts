@@ -1,7 +1,9 @@
 import { Bucket } from '../buckets/bucket.js';
 import { describeError } from '../errors/describe-error.js';
 import { type EngineEvents } from '../observability/engine-events.js';
+import { type LaneSnapshot } from '../observability/ratchet-snapshot.js';
 import { type BucketRef, type JobStore, type NodeRef } from '../store/job-store.js';
+import { laneSnapshot } from './engine-snapshot.js';
 import { type EngineFaults } from './engine-faults.js';
 import { type ExchangeLoop } from './exchange-loop.js';
 import { type LineLogger } from './line-logger.js';
@@ -10,6 +12,8 @@ import { CalledOff, type Patience } from './patience.js';
 
 export interface LaneKeeperParts {
   readonly lane: string;
+  /** How many executions may run at once. */
+  readonly concurrency: number;
   readonly store: JobStore;
   readonly events: EngineEvents;
   readonly faults: EngineFaults;
@@ -36,7 +40,10 @@ export class LaneKeeper {
   readonly #loops = new Set<ExchangeLoop>();
   #opening: Promise<void> = Promise.resolve();
   #ready: Bucket | undefined;
+  /** Of buckets that were taken away and hold nothing. */
+  #removing: Promise<unknown> = Promise.resolve();
   #leaving = false;
+  #stopped = false;
 
   constructor(parts: LaneKeeperParts) {
     this.#parts = parts;
@@ -44,6 +51,10 @@ export class LaneKeeper {
 
   get loops(): readonly ExchangeLoop[] {
     return [...this.#loops];
+  }
+
+  report(): LaneSnapshot {
+    return laneSnapshot(this.#parts.lane, this.#parts.concurrency, this.loops);
   }
 
   /** From `opening` to `ready`. Rejects as {@link Patience} does. */
@@ -71,18 +82,21 @@ export class LaneKeeper {
 
   /** Nothing is asked of the database from now on. */
   stop(): void {
+    this.#stopped = true;
     for (const loop of this.#loops) loop.stop();
   }
 
   /** Removes the bucket. False: what it holds could not be recorded and waits for whoever rescues it. */
   async leave(): Promise<boolean> {
     await this.#opening;
-    this.stop();
+    for (const loop of this.#loops) loop.stop();
     let clean = !this.#ready || (await this.#remove(this.#ready));
     for (const loop of this.#loops) {
       // What a deposed one held is somebody else's.
-      if (!loop.deposed) clean = loop.settled && (await this.#remove(loop.bucket)) && clean;
+      if (loop.deposed) await this.#remove(loop.bucket);
+      else clean = loop.settled && (await this.#remove(loop.bucket)) && clean;
     }
+    await this.#removing;
     return clean;
   }
 
@@ -95,6 +109,8 @@ export class LaneKeeper {
       loop.stop();
       faults.forget(id);
       this.#loops.delete(loop);
+      // Whoever took it removes it; when nobody did, and it holds nothing, there is nothing to rescue.
+      this.#removing = Promise.all([this.#removing, this.#remove(loop.bucket)]);
     });
     if (this.#leaving) return;
     logger.warn(
@@ -130,8 +146,10 @@ export class LaneKeeper {
   }
 
   async #remove(bucket: Bucket): Promise<boolean> {
+    if (this.#stopped) return false;
     return bucket.remove().catch((error: unknown) => {
-      this.#parts.faults.failed('drain', error);
+      // One whose connections were closed over it is no news: the bucket stays, and is said to.
+      if (!this.#stopped) this.#parts.faults.failed('drain', error);
       return false;
     });
   }

@@ -1,14 +1,11 @@
 /**
- * When a bucket looks for work without being told: the fixed poll, and the time at which the next job is due. Relative
- * delays on the monotonic clock only; no clocks are compared. Pure.
+ * When the next job is due, as far as a bucket has been told: then it looks, whatever its pace. Relative delays on the
+ * monotonic clock only; no clocks are compared. Pure.
  */
 export class LookTimes {
-  #lastLookMs = Number.NEGATIVE_INFINITY;
   #dueAtMs = Number.POSITIVE_INFINITY;
   /** The earliest due time told since the last claim left: its snapshot may be older than that job. */
   #toldAtMs = Number.POSITIVE_INFINITY;
-
-  constructor(private readonly pollIntervalMs: number) {}
 
   /** A job becomes due in so many milliseconds: told by a wakeup, or a retry that this node has just written. */
   dueIn(nowMs: number, delayMs: number): void {
@@ -22,22 +19,20 @@ export class LookTimes {
   }
 
   /**
-   * A claim was answered. `short`: it found fewer than it wanted, so the answer knows the next due time; only then the old
-   * one is forgotten, but for what was told meanwhile. Own delays of the same exchange, which its snapshot could not see
-   * either, are merged by `dueIn` afterwards.
+   * A claim was answered that found fewer than it wanted, so the answer knows the next due time; only then the old one is
+   * forgotten, but for what was told meanwhile. Own delays of the same exchange, which its snapshot could not see either, are
+   * merged by `dueIn` afterwards.
    */
-  looked(nowMs: number, short: boolean, nextDueInMs: number | undefined): void {
-    this.#lastLookMs = nowMs;
-    if (!short) return;
+  cameShort(nowMs: number, nextDueInMs: number | undefined): void {
     // One millisecond later rather than a claim that comes a fraction too early and finds nothing.
     const answeredMs =
       nextDueInMs === undefined ? Number.POSITIVE_INFINITY : nowMs + Math.max(0, nextDueInMs) + 1;
     this.#dueAtMs = Math.min(answeredMs, this.#toldAtMs);
   }
 
-  /** Milliseconds until the next look. */
+  /** Milliseconds until the next job is due; `Infinity` when none is known. */
   nextInMs(nowMs: number): number {
-    return Math.max(0, Math.min(this.#lastLookMs + this.pollIntervalMs, this.#dueAtMs) - nowMs);
+    return Math.max(0, this.#dueAtMs - nowMs);
   }
 
   /** The due time has come: it is the claim's business now. */

@@ -1,19 +1,29 @@
+import { counted } from '../errors/counted.js';
+import { tellRescued } from '../buckets/rescuer.js';
 import { type Bucket } from '../buckets/bucket.js';
 import { lanesOfNode, type ServedLane } from '../buckets/lanes-of-node.js';
-import { Maintenance } from '../maintenance/maintenance.js';
+import { rankOf } from '../jobs/priority.js';
+import { failureHandlersOf } from '../jobs/job-failure.js';
+import { type Recurring } from '../recurring/recurring.js';
 import { type NodeRef } from '../store/job-store.js';
+import { Attendants } from './attendants.js';
+import { AwaitedEnds } from './awaited-ends.js';
+import { type EngineReport } from './engine-snapshot.js';
 import { EngineFaults } from './engine-faults.js';
 import { type EngineParts } from './engine-parts.js';
 import { type LoopEnvironment } from './exchange-loop-parts.js';
 import { ExchangeLoop } from './exchange-loop.js';
+import { FailureWakeups } from './failure-wakeups.js';
 import { ForeignReport } from './foreign-report.js';
 import { LaneKeeper } from './lane-keeper.js';
 import { LateRecorder } from './late-recorder.js';
 import { type LineLogger } from './line-logger.js';
 import { NodeRegistration } from './node-registration.js';
-import { Patience } from './patience.js';
-import { Poller } from './poller.js';
+import { CalledOff, Patience } from './patience.js';
+import { Membership } from './membership.js';
 import { Reconciler } from './reconciler.js';
+import { recurringOf, schedulesOf } from './recurring-of.js';
+import { type ExecutionStarter } from './running-claims.js';
 import { Slots } from './slots.js';
 import { Suspects } from './suspects.js';
 
@@ -32,9 +42,14 @@ export class NodeEngine {
   readonly #keepers: readonly LaneKeeper[];
   readonly #environment: LoopEnvironment;
   readonly #reconciler: Reconciler;
+  /** Names of the handlers that began since the last look. */
+  readonly #begun = new Set<string>();
   #state: 'opening' | 'serving' | 'leaving' = 'opening';
-  #poller: Poller | undefined;
-  #maintenance: Maintenance | undefined;
+  readonly #awaited: AwaitedEnds;
+  readonly #recurring: Recurring | undefined;
+  readonly #attendants: Attendants;
+  #membership: Membership | undefined;
+  #stopped = false;
 
   constructor(parts: EngineParts, logger: LineLogger) {
     this.#parts = parts;
@@ -43,26 +58,42 @@ export class NodeEngine {
     this.faults = new EngineFaults(clock, logger, events);
     this.late = new LateRecorder(store, events);
     this.#patience = new Patience(clock, this.faults);
-    const definitions = parts.handlers.all().map((handler) => handler.definition);
-    const lanes = lanesOfNode(
-      settings,
-      definitions.map(({ lane }) => lane),
+    this.#awaited = new AwaitedEnds({ messages: parts.messages, events, clock });
+    const handlers = parts.handlers.all();
+    const definitions = handlers.map((handler) => handler.definition);
+    const failureHandlers = failureHandlersOf(handlers);
+    const wakeups = new FailureWakeups(
+      parts.messages,
+      failureHandlers.map(({ lane }) => lane),
     );
+    events.on('rescued', (report) => wakeups.rescued(report));
+    events.on('coordinator', () => {
+      for (const loop of this.loops) loop.repace();
+    });
+    const lanes = lanesOfNode(settings, parts.handlers.lanes());
     const foreign = new ForeignReport(clock, logger);
     this.#environment = {
       handlers: definitions.map(({ name, version }) => ({ name, version })),
       priorityBoostMs: settings.priorityBoostMs,
-      pollIntervalMs: settings.pollIntervalMs,
+      poll: settings.poll,
+      wakeupsExpected: () => parts.messages.connected,
       store,
       clock,
       events,
       debug,
       faults: this.faults,
       late: this.late,
-      executor,
+      executor: (hooks) => this.#remembering(executor(hooks)),
       suspects: new Suspects(() => {
         for (const loop of this.loops) loop.wake();
       }),
+      onSpawned: (jobs, tookMs) => wakeups.spawned(jobs, tookMs),
+      onHandedOver: (lane, dueInMs) =>
+        parts.messages.newWorkElsewhere(
+          lane,
+          rankOf('normal'),
+          dueInMs === undefined ? { behind: true } : { dueInMs },
+        ),
       onForeign: (lane, streams) => foreign.tell(lane, streams),
     };
     this.#registration = new NodeRegistration({
@@ -71,6 +102,9 @@ export class NodeEngine {
         version,
         lanes: lanes.map(({ lane }) => lane),
         handlers: definitions.map(({ name }) => name),
+        failureHandlers,
+        schedules: parts.handlers.schedules().map(({ spec }) => spec.id),
+        graceMs: settings.heartbeat.graceMs,
       },
       store,
       patience: this.#patience,
@@ -79,6 +113,16 @@ export class NodeEngine {
       onRenamed: (node) => this.#renamed(node),
     });
     this.#keepers = lanes.map((served) => this.#keeperOf(served));
+    this.#recurring = recurringOf(parts, this.faults, logger, this.#environment.executor);
+    this.#attendants = new Attendants({
+      engine: parts,
+      faults: this.faults,
+      logger,
+      loops: () => this.loops,
+      recurring: this.#recurring,
+      schedules: schedulesOf(parts),
+      beatNow: () => this.#membership?.beatNow(),
+    });
     this.#reconciler = new Reconciler({
       store,
       clock,
@@ -101,12 +145,24 @@ export class NodeEngine {
 
   /** Bodies that have not ended. */
   get running(): number {
-    return this.loops.reduce((sum, loop) => sum + loop.claims.size, 0);
+    return this.loops.reduce((sum, loop) => sum + loop.claims.size, this.#recurring?.running ?? 0);
   }
 
   /** Outcomes that the database refused, each although it stood alone. */
   get refused(): number {
     return this.loops.reduce((sum, loop) => sum + loop.refused, 0);
+  }
+
+  /** What it knows of itself; asks nobody. */
+  report(): EngineReport {
+    const { node } = this;
+    return {
+      node: node && { id: node.id, epoch: node.epoch },
+      lanes: this.#keepers.map((keeper) => keeper.report()),
+      faults: this.faults.report(),
+      ...this.#membership?.report(),
+      ...this.#attendants.report(),
+    };
   }
 
   /** Resolves when {@link NodeEngine.open} had to wait: from then on it throws nothing that waiting may mend. */
@@ -115,31 +171,43 @@ export class NodeEngine {
   }
 
   /**
-   * Registers, takes back what an earlier process of this id held, opens the buckets, and begins to claim.
+   * Registers the node and its schedules, takes back what an earlier process of this id held, opens the buckets, and begins to claim.
    *
-   * @throws CalledOff, and, until it has waited for the first time, a fault that no waiting mends.
+   * @throws CalledOff, and, until it has waited for the first time, a fault that no waiting mends: then nothing of the node is left.
    */
   async open(): Promise<void> {
+    try {
+      await this.#open();
+    } catch (error) {
+      if (!(error instanceof CalledOff)) await this.#abandon();
+      throw error;
+    }
+  }
+
+  async #open(): Promise<void> {
     const { debug, store, settings, events } = this.#parts;
     const node = await this.#registration.first();
+    this.#membership = await this.#join(node);
     await debug.reach('start.registered', node.id);
     const rescued = await this.#patience.until('rescue of own claims', () =>
       store.rescueOwn(node, settings.maxCrashRedeliveries),
     );
     await debug.reach('start.rescued', node.id);
-    events.emit('rescued', rescued);
+    tellRescued(events, rescued);
     if (rescued.recovered + rescued.failed > 0) {
       this.#logger.warn(
-        `an earlier process of node ${node.id} stopped without a drain: ${rescued.recovered} of its jobs run again, ` +
-          `${rescued.failed} were over the crash budget and are in the dead letter`,
+        `an earlier process of node ${node.id} stopped without a drain: ${counted(rescued.recovered, 'job')} to run again, ` +
+          `${rescued.failed} over the crash budget and in the dead letter`,
       );
     }
+    await this.#recurring?.register((what, step) => this.#patience.until(what, step), node);
     for (const keeper of this.#keepers) await keeper.open();
     this.#patience.check();
     this.#patience.insist();
     this.#state = 'serving';
     for (const keeper of this.#keepers) keeper.serve();
-    this.#attend(this.#registration.node ?? node);
+    this.#attendants.attend(this.#registration.node ?? node);
+    this.#awaited.start();
     this.#reconciler.start();
   }
 
@@ -153,25 +221,25 @@ export class NodeEngine {
   /** Stops what acts by itself. Cancel signals are still heard, so that a canceled job does not hold up the drain. */
   async stopTimers(): Promise<void> {
     this.#reconciler.stop();
-    await this.#maintenance?.stop();
+    await Promise.all([this.#attendants.stopTimers(), this.#membership?.stopRescue()]);
   }
 
   stopListening(): void {
-    this.#poller?.stop();
+    this.#attendants.stopListening();
   }
 
   /** Tells the database that this node only finishes. Best effort. */
   async announceDrain(): Promise<void> {
     const { node } = this;
     if (!node) return;
-    await this.#quietly(this.#parts.store.setNodeState(node, 'draining'));
+    await this.#quietly(() => this.#parts.store.setNodeState(node, 'draining'));
     for (const loop of this.loops) {
-      if (loop.bucket.status === 'active') await this.#quietly(loop.bucket.moveTo('completing'));
+      if (loop.bucket.status === 'active') await this.#quietly(() => loop.bucket.moveTo('completing'));
     }
   }
 
   async whenIdle(): Promise<void> {
-    await Promise.all(this.loops.map((loop) => loop.whenIdle()));
+    await Promise.all([...this.loops.map((loop) => loop.whenIdle()), this.#recurring?.whenIdle()]);
   }
 
   async whenRecorded(): Promise<void> {
@@ -185,26 +253,40 @@ export class NodeEngine {
 
   abort(): void {
     for (const loop of this.loops) loop.claims.abortAll('shutdown');
+    this.#recurring?.abort();
   }
 
   /** The bodies that obey their signal have ended. */
   async whenEnded(): Promise<void> {
-    await Promise.all(this.loops.map((loop) => loop.claims.whenEmpty()));
+    await Promise.all([...this.loops.map((loop) => loop.claims.whenEmpty()), this.#recurring?.whenIdle()]);
     await this.late.settled();
   }
 
   /** Removes what the database knows of this node. What could not be recorded stays there for the next process of this id. */
   async leave(): Promise<boolean> {
+    // Its thread may take a while to end, on a connection that is away; what it hears from now on counts for nothing.
+    void this.#membership?.stop();
+    if (this.#stopped) return false;
     const left = await Promise.all(this.#keepers.map((keeper) => keeper.leave()));
     if (left.includes(false)) return false;
-    for (const node of this.#registration.all) await this.#quietly(this.#parts.store.removeNode(node));
+    for (const node of this.#registration.all) await this.#quietly(() => this.#parts.store.removeNode(node));
     return true;
   }
 
-  /** Nothing is asked of the database from now on. */
-  stop(): void {
+  /** Nothing is asked of the database from now on. Resolves when the heartbeat's connection is closed. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
     for (const keeper of this.#keepers) keeper.stop();
     this.late.close();
+    this.#awaited.stop();
+    await this.#membership?.stop();
+  }
+
+  /** A process that lives on without its node must not look like one that serves. */
+  async #abandon(): Promise<void> {
+    this.stopClaims();
+    this.stopListening();
+    await Promise.all([this.stopTimers(), this.leave()]);
   }
 
   #keeperOf({ lane, concurrency }: ServedLane): LaneKeeper {
@@ -213,6 +295,7 @@ export class NodeEngine {
     const { store, events } = this.#parts;
     return new LaneKeeper({
       lane,
+      concurrency,
       store,
       events,
       faults: this.faults,
@@ -224,57 +307,76 @@ export class NodeEngine {
   }
 
   #loopOf(bucket: Bucket, slots: Slots, onDeposed: () => void): ExchangeLoop {
-    return new ExchangeLoop({
+    const loop = new ExchangeLoop({
       ...this.#environment,
       bucket,
       slots,
       releaseError: `node ${bucket.ref.node.id} shut down; job released`,
       onDeposed,
     });
+    if (this.#membership?.held === false) loop.hold(true);
+    return loop;
   }
 
-  /** What acts in the name of the node, for as long as it has that name. */
-  #attend(node: NodeRef): void {
-    const { store, locks, messages, clock, events, settings } = this.#parts;
-    this.#poller?.stop();
-    this.#poller = new Poller({
-      node,
+  /** From the registration on: what follows may take longer than the grace. */
+  async #join(node: NodeRef): Promise<Membership> {
+    const { store, beater, settings, clock, events, messages } = this.#parts;
+    const membership = new Membership(node, {
       store,
-      messages,
+      beater: await beater(),
+      settings,
       clock,
       events,
       faults: this.faults,
-      pollIntervalMs: settings.pollIntervalMs,
-      loops: () => this.loops,
-    });
-    this.#poller.start();
-    void this.#maintenance?.stop();
-    this.#maintenance = new Maintenance({
-      node,
-      store,
-      locks,
-      clock,
-      events,
-      retention: {
-        historyMs: settings.retention.historyMs,
-        executionMs: settings.retention.executionsMs,
-        deadLetterMs: settings.retention.deadLetterMs,
-      },
-      maxCrashRedeliveries: settings.maxCrashRedeliveries,
       logger: this.#logger,
-      onError: (task, error) => void this.faults.failed(task, error),
+      messages,
+      loops: () => this.loops,
+      begun: () => {
+        const names = [...this.#begun];
+        this.#begun.clear();
+        return names;
+      },
+      onNotices: (notices) => this.#attendants.noticed(notices),
+      onScheduled: (inMs) => this.#recurring?.dueIn(inMs),
+      onLease: (held) => this.#recurring?.hold(!held),
+      onDead: (dead) => {
+        this.#registration.instead(dead, undefined).catch((error: unknown) => {
+          if (!(error instanceof CalledOff)) this.faults.failed('registration', error);
+        });
+      },
     });
-    this.#maintenance.start();
+    membership.start();
+    return membership;
+  }
+
+  /** For the report of a blocked event loop. */
+  #remembering(starter: ExecutionStarter): ExecutionStarter {
+    return {
+      start: (job) => {
+        this.#begun.add(job.name);
+        return starter.start(job);
+      },
+    };
   }
 
   #renamed(node: NodeRef): void {
+    this.#membership?.rename(node);
     if (this.#state !== 'serving') return;
-    this.#attend(node);
-    // The other process takes the old buckets one by one. Which ones, the database says; those that are ours still go on.
-    void this.#reconciler.runOnce();
+    this.#attendants.attend(node);
+    this.#recurring
+      ?.restore((what, step) => this.#patience.until(what, step))
+      .catch((error: unknown) => {
+        if (!(error instanceof CalledOff)) this.faults.failed('registration of schedules', error);
+      });
+    // They have no owner any more: whoever looks first takes them back.
+    for (const loop of this.loops) if (loop.bucket.ref.node.epoch !== node.epoch) loop.depose();
   }
 
-  async #quietly(work: Promise<unknown>): Promise<void> {
-    await work.catch((error: unknown) => void this.faults.failed('drain', error));
+  /** Not at all once the node has stopped: the store may be closed. */
+  async #quietly(work: () => Promise<unknown>): Promise<void> {
+    if (this.#stopped) return;
+    await work().catch((error: unknown) => {
+      if (!this.#stopped) this.faults.failed('drain', error);
+    });
   }
 }

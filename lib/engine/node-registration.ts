@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { type EngineEvents } from '../observability/engine-events.js';
 import { type JobStore, type NodeRef, type NodeRegistration as NodeRow } from '../store/job-store.js';
@@ -13,7 +13,7 @@ export type Deposition = { readonly host: string; readonly pid: number } | undef
 
 export interface NodeRegistrationParts {
   readonly id: string;
-  readonly row: Pick<NodeRow, 'version' | 'lanes' | 'handlers'>;
+  readonly row: Pick<NodeRow, 'version' | 'lanes' | 'handlers' | 'failureHandlers' | 'schedules' | 'graceMs'>;
   readonly store: JobStore;
   readonly patience: Patience;
   readonly events: EngineEvents;
@@ -29,6 +29,7 @@ export interface NodeRegistrationParts {
  */
 export class NodeRegistration {
   readonly #parts: NodeRegistrationParts;
+  readonly #process = randomUUID();
   readonly #past: NodeRef[] = [];
   #node: NodeRef | undefined;
   #renaming: Promise<NodeRef> | undefined;
@@ -60,22 +61,51 @@ export class NodeRegistration {
   }
 
   async #rename(old: NodeRef, by: Deposition): Promise<NodeRef> {
-    const node = await this.#register(ownId(old.id));
+    const again = by ? undefined : await this.#return(old.id);
+    const node = again ?? (await this.#register(ownId(old.id)));
     this.#past.push(old);
     this.#node = node;
-    const why = by
-      ? `another process registered as node ${old.id} (host ${by.host}, pid ${by.pid})`
-      : `the row of node ${old.id} is gone: another process registered under it and has left, or somebody deleted it`;
-    this.#parts.logger.error(`${why}; this one goes on as ${node.id}; give each process a nodeId of its own`);
-    this.#parts.onRenamed(node);
+    const { logger, onRenamed } = this.#parts;
+    if (again)
+      logger.warn(`the row of node ${old.id} was gone (declared dead, or deleted): it registered again`);
+    else void this.#tellClash(old, node, by);
+    onRenamed(node);
     return node;
   }
 
+  /** Never rejects. Nobody waits for a line of the log. */
+  async #tellClash(old: NodeRef, node: NodeRef, by: Deposition): Promise<void> {
+    const other = by ?? (await this.#holderOf(old.id));
+    const who = other ? ` (host ${other.host}, pid ${other.pid})` : '';
+    this.#parts.logger.error(
+      `another process registered as node ${old.id}${who}; this one goes on as ${node.id}; give each process a nodeId of its own`,
+    );
+  }
+
   async #register(id: string): Promise<NodeRef> {
-    const { store, patience, row, events } = this.#parts;
-    const registration = { id, host: hostname(), pid: process.pid, ...row };
-    const node = await patience.until('registration', () => store.registerNode(registration));
-    events.emit('registered', { node: node.id, epoch: node.epoch });
+    const { store, patience } = this.#parts;
+    return this.#registered(await patience.until('registration', () => store.registerNode(this.#rowOf(id))));
+  }
+
+  /** For a line of the log, so that a failure costs no more than that. */
+  async #holderOf(id: string): Promise<Deposition> {
+    const nodes = await this.#parts.store.nodes().catch(() => []);
+    return nodes.find((node) => node.id === id);
+  }
+
+  /** Under the same id, while no other process has it. */
+  async #return(id: string): Promise<NodeRef | undefined> {
+    const { store, patience } = this.#parts;
+    const node = await patience.until('registration', () => store.returnNode(this.#rowOf(id)));
+    return node && this.#registered(node);
+  }
+
+  #rowOf(id: string): NodeRow {
+    return { id, host: hostname(), pid: process.pid, process: this.#process, ...this.#parts.row };
+  }
+
+  #registered(node: NodeRef): NodeRef {
+    this.#parts.events.emit('registered', { node: node.id, epoch: node.epoch });
     return node;
   }
 }

@@ -1,4 +1,6 @@
+import { RenewedMap } from '../collections/renewed-map.js';
 import { type LateOutcome, type Settlement } from '../store/job-store.js';
+import { type EndedWork } from './execution-events.js';
 
 /** An exchange carries at most so much of results, errors and progress, unless a single one is larger. */
 export const MOST_SENT_BYTES = 1_000_000;
@@ -19,6 +21,8 @@ export interface OutboxEntry {
   late: LateOutcome | undefined;
   /** Told what was recorded, once it is. */
   readonly onRecorded: ((settlement: Settlement) => void) | undefined;
+  /** What ended, for those who listen. */
+  readonly work: EndedWork | undefined;
 }
 
 /** What one exchange takes along. */
@@ -39,7 +43,7 @@ export function claimKey(id: string, claimSeq: string): string {
  * database: recorded, or lost to a newer claim. A parcel holds each job once, because answers are by job id.
  */
 export class Outbox {
-  readonly #entries = new Map<string, OutboxEntry>();
+  readonly #entries = new RenewedMap<string, OutboxEntry>();
   /** Groups of a statement that failed for one row, halved until that row stands alone. */
   readonly #suspects: OutboxEntry[][] = [];
   readonly #skipped = new Set<string>();
@@ -62,9 +66,9 @@ export class Outbox {
     return this.#parked.size;
   }
 
-  add(settlement: Settlement, onRecorded?: OutboxEntry['onRecorded']): void {
+  add(settlement: Settlement, work?: EndedWork, onRecorded?: OutboxEntry['onRecorded']): void {
     const key = claimKey(settlement.id, settlement.claimSeq);
-    this.#entries.set(key, { key, settlement, skips: 0, refusals: 0, late: undefined, onRecorded });
+    this.#entries.set(key, { key, settlement, skips: 0, refusals: 0, late: undefined, onRecorded, work });
   }
 
   get(key: string): OutboxEntry | undefined {

@@ -1,6 +1,9 @@
+import { RenewedMap } from '../collections/renewed-map.js';
+import { type Clock } from '../cluster/clock.js';
 import { type EngineEvents } from '../observability/engine-events.js';
-import { type ClaimedJob, type LateOutcome, type Settlement } from '../store/job-store.js';
-import { type LateRecorder } from './late-recorder.js';
+import { type BucketRef, type ClaimedJob, type LateOutcome, type Settlement } from '../store/job-store.js';
+import { type EndedWork, executionEvent, tellSettled } from './execution-events.js';
+import { type LateCause, type LateRecorder } from './late-recorder.js';
 import { claimKey, type Outbox } from './outbox.js';
 import { type AbortKind, type RunningExecution } from './running-execution.js';
 import { type Slots } from './slots.js';
@@ -14,14 +17,18 @@ export interface ExecutionStarter {
 /** `cut`: the claim is no longer ours to settle, although the body may still run. */
 type ClaimState = 'running' | 'finished' | 'cut';
 
-interface RunningClaim {
+interface RunningClaim extends EndedWork {
   readonly execution: RunningExecution;
+  readonly beganMs: number;
+  tookMs: number | undefined;
   state: ClaimState;
+  cause: LateCause | undefined;
   told: boolean;
 }
 
 export interface RunningClaimsParts {
-  readonly bucketId: string;
+  readonly bucket: BucketRef;
+  readonly clock: Clock;
   readonly slots: Slots;
   readonly suspects: Suspects;
   readonly starter: ExecutionStarter;
@@ -30,6 +37,8 @@ export interface RunningClaimsParts {
   readonly events: EngineEvents;
   /** Something is in the outbox, or a slot is free. */
   readonly onChange: () => void;
+  /** A job was given back by a transaction of its own, and is due again after that. */
+  readonly onDueIn: (delayMs: number) => void;
 }
 
 /** A snoozed job of ours that could not even be started comes back after this long. */
@@ -37,7 +46,9 @@ const START_FAILED_DELAY_MS = 30_000;
 
 /** The executions of one bucket whose bodies have not ended. Puts what they report into the outbox. */
 export class RunningClaims {
-  readonly #claims = new Map<string, RunningClaim>();
+  readonly #claims = new RenewedMap<string, RunningClaim>();
+  /** Of these, the ones that record their outcome themselves. */
+  readonly #transactional = new Set<RunningExecution>();
   readonly #parts: RunningClaimsParts;
   readonly #emptyWaiters: (() => void)[] = [];
   /** Filled while a reconcile looks at the database: claims that began meanwhile are no strays. */
@@ -50,6 +61,19 @@ export class RunningClaims {
   /** Bodies that have not ended. */
   get size(): number {
     return this.#claims.size;
+  }
+
+  /** Outcomes that a transaction of their own may be committing now. */
+  get committing(): boolean {
+    for (const { commit } of this.#transactional) if (commit === 'pending') return true;
+    return false;
+  }
+
+  /** Of the handlers whose bodies have not ended. */
+  names(): Set<string> {
+    const names = new Set<string>();
+    for (const { execution } of this.#claims.values()) names.add(execution.job.name);
+    return names;
   }
 
   has(key: string): boolean {
@@ -66,30 +90,37 @@ export class RunningClaims {
   }
 
   start(job: ClaimedJob): void {
-    const { events, bucketId, slots, suspects } = this.#parts;
+    const { events, bucket, slots, suspects, clock } = this.#parts;
     const key = claimKey(job.id, job.claimSeq);
     this.#watch?.add(key);
     if (events.heard('claimed')) {
-      events.emit('claimed', { bucket: bucketId, jobId: job.id, claimSeq: job.claimSeq, name: job.name });
+      const { waitedMs } = job;
+      events.emit('claimed', { ...executionEvent(job, bucket), bucket: bucket.id, waitedMs });
     }
     let execution: RunningExecution;
     try {
       execution = this.#parts.starter.start(job);
     } catch {
       // A fault of ours must not strand the claim, nor bring it back at once for ever.
-      this.#parts.outbox.add({
-        id: job.id,
-        claimSeq: job.claimSeq,
-        outcome: 'snoozed',
-        delayMs: START_FAILED_DELAY_MS,
-      });
+      const claim = { id: job.id, claimSeq: job.claimSeq };
+      const work = { job, tookMs: undefined };
+      this.#parts.outbox.add({ ...claim, outcome: 'snoozed', delayMs: START_FAILED_DELAY_MS }, work);
       this.#parts.onChange();
       return;
     }
     slots.take();
     if (Suspects.is(job)) suspects.began();
-    const claim: RunningClaim = { execution, state: 'running', told: false };
+    const claim: RunningClaim = {
+      job,
+      execution,
+      beganMs: clock.monotonicMs(),
+      tookMs: undefined,
+      state: 'running',
+      cause: undefined,
+      told: false,
+    };
     this.#claims.set(key, claim);
+    if (execution.commit !== undefined) this.#transactional.add(execution);
     void execution.settlement.then((settlement) => this.#finished(key, claim, settlement));
     void execution.ended.then((late) => this.#ended(key, claim, late));
   }
@@ -97,7 +128,8 @@ export class RunningClaims {
   /** Gives a claim back that was never started. */
   giveBack(job: ClaimedJob, error: string): void {
     this.#watch?.add(claimKey(job.id, job.claimSeq));
-    this.#parts.outbox.add({ id: job.id, claimSeq: job.claimSeq, outcome: 'released', error });
+    const settlement: Settlement = { id: job.id, claimSeq: job.claimSeq, outcome: 'released', error };
+    this.#parts.outbox.add(settlement, { job, tookMs: undefined });
   }
 
   /** Without `claimSeq`: whatever claim of the job runs here. True when something was told to stop. */
@@ -118,10 +150,12 @@ export class RunningClaims {
   release(error: string): number {
     let released = 0;
     for (const claim of this.#claims.values()) {
-      if (claim.state !== 'running') continue;
+      // One that may be committing is the database's to decide: it is recorded, or a failure that follows soon.
+      if (claim.state !== 'running' || claim.execution.commit === 'pending') continue;
       claim.state = 'cut';
+      claim.execution.handedBack();
       const { id, claimSeq } = claim.execution.job;
-      this.#parts.outbox.add({ id, claimSeq, outcome: 'released', error });
+      this.#parts.outbox.add({ id, claimSeq, outcome: 'released', error }, claim);
       released += 1;
     }
     return released;
@@ -145,13 +179,29 @@ export class RunningClaims {
   }
 
   #abort(claim: RunningClaim | undefined, kind: AbortKind): boolean {
-    if (!claim) return false;
-    if (claim.state === 'running') claim.state = 'cut';
+    if (!claim || claim.execution.commit === 'pending') return false;
+    if (claim.state === 'running') {
+      claim.state = 'cut';
+      if (kind === 'lost' || kind === 'canceled') this.#lost(claim, kind);
+    }
     claim.execution.abort(kind);
     return true;
   }
 
+  #lost(claim: RunningClaim, kind: LateCause): void {
+    const { job } = claim;
+    claim.cause = kind;
+    const { events, bucket } = this.#parts;
+    if (!events.heard('lost')) return;
+    const reason = kind === 'canceled' ? kind : 'claim';
+    events.emit('lost', { ...executionEvent(job, bucket), bucket: bucket.id, reason });
+  }
+
   #finished(key: string, claim: RunningClaim, settlement: Settlement): void {
+    if (claim.execution.commit === 'done') {
+      this.#recorded(claim, settlement);
+      return;
+    }
     if (claim.state === 'cut') {
       const { outcome, error } = settlement;
       this.#late(key, claim, {
@@ -163,12 +213,29 @@ export class RunningClaims {
       return;
     }
     claim.state = 'finished';
-    this.#parts.outbox.add(settlement, (recorded) => claim.execution.recorded(recorded));
+    claim.tookMs = this.#parts.clock.monotonicMs() - claim.beganMs;
+    this.#parts.outbox.add(settlement, claim, (recorded) => claim.execution.recorded(recorded));
     this.#parts.onChange();
+  }
+
+  /** By a transaction of its own: nothing of it goes through the outbox. */
+  #recorded(claim: RunningClaim, settlement: Settlement): void {
+    const { events, bucket, clock, onDueIn } = this.#parts;
+    claim.state = 'finished';
+    claim.tookMs = clock.monotonicMs() - claim.beganMs;
+    tellSettled(events, claim, settlement, bucket);
+    claim.execution.recorded(settlement);
+    if (settlement.delayMs !== undefined) onDueIn(settlement.delayMs);
   }
 
   #ended(key: string, claim: RunningClaim, late: LateOutcome | undefined): void {
     this.#claims.delete(key);
+    this.#transactional.delete(claim.execution);
+    // A transaction that found its claim gone, before or after its body.
+    if (claim.state === 'running' && claim.execution.commit === 'none') {
+      claim.state = 'cut';
+      this.#lost(claim, 'lost');
+    }
     this.#parts.slots.giveBack();
     if (Suspects.is(claim.execution.job)) this.#parts.suspects.ended();
     if (late) this.#late(key, claim, late);
@@ -182,6 +249,6 @@ export class RunningClaims {
     // The closed row that takes it exists only once the outcome is recorded.
     const waiting = this.#parts.outbox.get(key);
     if (waiting) waiting.late = late;
-    else this.#parts.late.record(late);
+    else this.#parts.late.record(late, claim.cause);
   }
 }

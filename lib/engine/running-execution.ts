@@ -21,10 +21,17 @@ export interface RunningExecution {
    * The outcome is the body's own when the settlement did not carry it.
    */
   readonly ended: Promise<LateOutcome | undefined>;
+  /**
+   * Of an execution that records its outcome itself, in its own transaction. `pending`: that may be happening now, so that only
+   * the database knows, and nobody else may speak for the claim. `done`: `settlement` is recorded. Undefined for all others.
+   */
+  readonly commit: 'none' | 'pending' | 'done' | undefined;
   /** The outcome is durable, as `settlement` has it: only now may people be told of it. Never throws. */
   recorded(settlement: Settlement): void;
   /** Aborts the handler's signal. `canceled`, `lost` and `shutdown` do not settle: the claim is no longer ours to settle. */
   abort(kind: AbortKind): void;
+  /** The claim is being given back; the body may go on until it is aborted. */
+  handedBack(): void;
 }
 
 /** What the executor asks of its owner. */

@@ -1,3 +1,4 @@
+import { counted } from '../errors/counted.js';
 import {
   Logger,
   type OnApplicationBootstrap,
@@ -9,7 +10,10 @@ import { describeError } from '../errors/describe-error.js';
 import { showValue } from '../errors/show-value.js';
 import { type Duration, durationMs } from '../jobs/duration.js';
 import { type DrainStep } from '../observability/engine-events.js';
+import { type RatchetSnapshot } from '../observability/ratchet-snapshot.js';
+import { DrainSignals } from './drain-signals.js';
 import { type EngineParts } from './engine-parts.js';
+import { engineSnapshot } from './engine-snapshot.js';
 import { watchRejections } from './execution-rejections.js';
 import { guardedLogger } from './line-logger.js';
 import { NodeEngine } from './node-engine.js';
@@ -27,6 +31,7 @@ export interface DrainOptions {
 const RELEASE_MS = 3_000;
 const HEED_MS = 500;
 const LEAVE_MS = 1_000;
+const HEARTBEAT_MS = 2_000;
 const CLOSE_MS = 1_500;
 
 /**
@@ -44,6 +49,8 @@ export class RatchetRuntime implements OnApplicationBootstrap, OnModuleDestroy, 
   #state: RuntimeState = 'idle';
   #engine: NodeEngine | undefined;
   #opening: Promise<void> = Promise.resolve();
+  #startFault: string | undefined;
+  #signals: DrainSignals | undefined;
   #starting: Promise<void> | undefined;
   #draining: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
@@ -64,6 +71,16 @@ export class RatchetRuntime implements OnApplicationBootstrap, OnModuleDestroy, 
   /** Executions whose handlers have not returned. */
   get running(): number {
     return this.#engine?.running ?? 0;
+  }
+
+  /** What {@link RatchetMonitor.snapshot} returns. Asks nobody and never throws. */
+  snapshot(): RatchetSnapshot {
+    const { state, running } = this;
+    return engineSnapshot(
+      this.#parts,
+      { state, running, startFault: this.#startFault },
+      this.#engine?.report(),
+    );
   }
 
   /** Resolves when a drain, whoever began it, is over. */
@@ -100,6 +117,7 @@ export class RatchetRuntime implements OnApplicationBootstrap, OnModuleDestroy, 
     this.#state = 'draining';
     const engine = this.#engine;
     if (!engine) return;
+    this.#signals = new DrainSignals();
     engine.stopClaims();
     this.#step('claims', 0);
     this.#announced = engine.announceDrain();
@@ -153,7 +171,8 @@ export class RatchetRuntime implements OnApplicationBootstrap, OnModuleDestroy, 
     await Promise.race([opening, engine.unattended]);
     // Nest has been told that the boot is done: all that is left is to say it.
     void opening.catch((error: unknown) => {
-      this.#logger.error(`the node could not begin: ${describeError(error).message}`);
+      this.#startFault = describeError(error).message;
+      this.#logger.error(`the node could not begin: ${this.#startFault}`);
     });
   }
 
@@ -162,6 +181,8 @@ export class RatchetRuntime implements OnApplicationBootstrap, OnModuleDestroy, 
     this.#state = 'running';
     const lanes = engine.loops.map((loop) => loop.bucket.ref.lane);
     if (lanes.length === 0) {
+      // What each node runs for itself needs no lane.
+      if (this.#parts.handlers.schedules().length > 0) return;
       this.#logger.warn(`node ${engine.node?.id ?? ''} has no @Job handler: it enqueues, but runs nothing`);
       return;
     }
@@ -171,27 +192,30 @@ export class RatchetRuntime implements OnApplicationBootstrap, OnModuleDestroy, 
   }
 
   async #drain(timeoutMs: number): Promise<void> {
+    const signals = this.#signals;
+    signals?.awaited();
     try {
-      if (this.#engine) await this.#drainEngine(this.#engine, timeoutMs);
+      if (this.#engine && signals) await this.#drainEngine(this.#engine, timeoutMs, signals);
     } catch (error) {
       this.#logger.error(`shutdown: ${describeError(error).message}; going on`);
     } finally {
       this.#state = 'drained';
       this.#tellDrained();
+      signals?.end();
     }
   }
 
-  async #drainEngine(engine: NodeEngine, timeoutMs: number): Promise<void> {
+  async #drainEngine(engine: NodeEngine, timeoutMs: number, signals: DrainSignals): Promise<void> {
     const { clock, debug } = this.#parts;
     const beganMs = clock.monotonicMs();
     // A start in progress stops at its next step.
     await within(clock, LEAVE_MS, this.#opening);
     void engine.stopTimers();
     this.#step('timers', beganMs);
-    await within(clock, timeoutMs, engine.whenIdle());
+    await within(clock, timeoutMs, Promise.race([engine.whenIdle(), signals.hurried]));
     this.#step('wait', beganMs);
     await debug.reach('drain.releasing', engine.node?.id ?? '');
-    this.#release(engine, timeoutMs);
+    this.#release(engine, beganMs, signals.heard);
     const recorded = await within(clock, RELEASE_MS, engine.whenRecorded());
     this.#step('release', beganMs);
     engine.abort();
@@ -202,14 +226,16 @@ export class RatchetRuntime implements OnApplicationBootstrap, OnModuleDestroy, 
     this.#step('deregister', beganMs);
   }
 
-  #release(engine: NodeEngine, timeoutMs: number): void {
+  #release(engine: NodeEngine, beganMs: number, signal: string | undefined): void {
     const { refused } = engine;
     const left = engine.release();
     if (left > 0)
-      this.#logger.warn(`${left} executions did not finish within ${timeoutMs} ms: given back, uncharged`);
+      this.#logger.warn(
+        `${counted(left, 'execution')} did not finish within ${Math.round(this.#parts.clock.monotonicMs() - beganMs)} ms${signal ? ` (${signal} ended the wait)` : ''}: given back, uncharged`,
+      );
     if (refused > 0)
       this.#logger.error(
-        `the database refuses to record ${refused} outcomes (see the lines before): their jobs are given back and run again`,
+        `the database refuses to record ${counted(refused, 'outcome')} (see the lines before): their jobs are given back and run again`,
       );
   }
 
@@ -218,7 +244,7 @@ export class RatchetRuntime implements OnApplicationBootstrap, OnModuleDestroy, 
     const clean = (await within(this.#parts.clock, LEAVE_MS, leaving)) && (await leaving);
     if (clean) return;
     this.#logger.warn(
-      `not everything of node ${engine.node?.id ?? ''} could be recorded: its jobs come back when a node of this id starts again`,
+      `not everything of node ${engine.node?.id ?? ''} could be recorded: its jobs come back when a node of this id starts again, or when another finds it silent for longer than the grace, charged as after a crash`,
     );
   }
 
@@ -226,7 +252,7 @@ export class RatchetRuntime implements OnApplicationBootstrap, OnModuleDestroy, 
     const { clock, resources, coordinator, store } = this.#parts;
     await this.drain();
     const beganMs = clock.monotonicMs();
-    this.#engine?.stop();
+    if (this.#engine) await within(clock, HEARTBEAT_MS, this.#engine.stop());
     for (const resource of resources ?? [coordinator, store]) {
       await within(clock, CLOSE_MS, this.#closeOne(resource));
     }

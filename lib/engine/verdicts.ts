@@ -1,4 +1,6 @@
 import { type EngineEvents } from '../observability/engine-events.js';
+import { type BucketRef } from '../store/job-store.js';
+import { executionEvent, tellSettled } from './execution-events.js';
 import { type LateRecorder } from './late-recorder.js';
 import { type Outbox, type OutboxEntry } from './outbox.js';
 
@@ -17,7 +19,7 @@ export interface Consequences {
 /** Works the database's word on finished executions into the outbox: recorded, skipped, or lost to a newer claim. */
 export class Verdicts {
   constructor(
-    private readonly bucketId: string,
+    private readonly bucket: BucketRef,
     private readonly outbox: Outbox,
     private readonly late: LateRecorder,
     private readonly events: EngineEvents,
@@ -47,16 +49,10 @@ export class Verdicts {
     return consequences;
   }
 
-  tellLost(jobId: string, claimSeq: string): void {
-    this.events.emit('lost', { bucket: this.bucketId, jobId, claimSeq });
-  }
-
   #recorded(entry: OutboxEntry, consequences: Consequences): void {
-    const { id, claimSeq, outcome, delayMs } = entry.settlement;
+    const { outcome, delayMs } = entry.settlement;
     this.outbox.remove(entry.key);
-    if (this.events.heard('settled')) {
-      this.events.emit('settled', { bucket: this.bucketId, jobId: id, claimSeq, outcome });
-    }
+    if (entry.work) tellSettled(this.events, entry.work, entry.settlement, this.bucket);
     entry.onRecorded?.(entry.settlement);
     if (entry.late) this.late.record(entry.late);
     if (outcome === 'released') consequences.behind = true;
@@ -67,9 +63,12 @@ export class Verdicts {
   #lost(entry: OutboxEntry): void {
     const { id, claimSeq, outcome, error } = entry.settlement;
     this.outbox.remove(entry.key);
-    this.tellLost(id, claimSeq);
+    if (entry.work && this.events.heard('lost')) {
+      const execution = executionEvent(entry.work.job, this.bucket);
+      this.events.emit('lost', { ...execution, bucket: this.bucket.id, reason: 'claim' });
+    }
     const own = { jobId: id, claimSeq, outcome, ...(error === undefined ? {} : { error }) };
-    if (entry.late) this.late.record(entry.late);
-    else if (outcome !== 'released') this.late.record(own);
+    if (entry.late) this.late.record(entry.late, 'lost');
+    else if (outcome !== 'released') this.late.record(own, 'lost');
   }
 }

@@ -1,5 +1,6 @@
 import { RatchetError } from './ratchet-error.js';
 import { showValue } from './show-value.js';
+import { wrongValue } from './wrong-value.js';
 
 /** `defineJob` (or `@Job('name', policy)`) was given something that no job can have. */
 export class InvalidJobDefinitionError extends RatchetError {
@@ -12,9 +13,6 @@ export class InvalidJobDefinitionError extends RatchetError {
     readonly allowed: string,
     options?: { cause?: unknown },
   ) {
-    super(
-      `INVALID_JOB_DEFINITION: ${showValue(jobName)}.${key}: ${showValue(value)} is wrong; allowed: ${allowed}`,
-      options,
-    );
+    super(`INVALID_JOB_DEFINITION: ${showValue(jobName)}.${key}: ${wrongValue(value, allowed)}`, options);
   }
 }

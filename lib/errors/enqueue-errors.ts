@@ -1,5 +1,6 @@
 import { RatchetError } from './ratchet-error.js';
 import { showValue } from './show-value.js';
+import { wrongValue } from './wrong-value.js';
 
 /** An option of `enqueue` or `enqueueMany` that cannot be right. */
 export class InvalidEnqueueOptionError extends RatchetError {
@@ -13,10 +14,7 @@ export class InvalidEnqueueOptionError extends RatchetError {
     readonly allowed: string,
     options?: { cause?: unknown },
   ) {
-    super(
-      `INVALID_ENQUEUE_OPTION: ${showValue(jobName)}: ${option}: ${showValue(value)} is wrong; allowed: ${allowed}`,
-      options,
-    );
+    super(`INVALID_ENQUEUE_OPTION: ${showValue(jobName)}: ${option}: ${wrongValue(value, allowed)}`, options);
   }
 }
 
@@ -32,19 +30,28 @@ export class BusinessKeyHeldError extends RatchetError {
     readonly running = false,
     /** Two items of one `enqueueMany` have the key: nobody holds it. */
     readonly items?: readonly [number, number],
+    /** The job that was to be redriven, and stays in the dead letter. */
+    readonly redriven?: string,
   ) {
     super(
       `BUSINESS_KEY_HELD: businessKey: ${showValue(businessKey, 200)} is ` +
-        (items ? twice(items) : heldBy(holder, running)),
+        (items ? twice(items) : heldBy(holder) + mendOf(holder, running, redriven)),
     );
   }
 }
 
-function heldBy(holder: string | undefined, running: boolean): string {
-  const mend = running
+function heldBy(holder: string | undefined): string {
+  return `held by ${holder === undefined ? 'another live job' : `job ${holder}`}`;
+}
+
+function mendOf(holder: string | undefined, running: boolean, redriven: string | undefined): string {
+  if (redriven !== undefined) {
+    const stop = holder === undefined ? 'cancel that job' : `cancel('${holder}')`;
+    return `; job ${redriven} stays in the dead letter: ${stop}, or wait until it has ended, and redrive again`;
+  }
+  return running
     ? ', which is running and is not replaced; cancel it first, or enqueue again when it has ended'
     : "; wait until it has ended, or set onConflict to 'return' or 'replace'";
-  return `held by ${holder === undefined ? 'another live job' : `job ${holder}`}${mend}`;
 }
 
 function twice([one, other]: readonly [number, number]): string {
@@ -77,24 +84,27 @@ export class TransactionNotActiveError extends RatchetError {
 
   constructor(
     what: string,
+    problem = 'has no active transaction',
     mend = 'give the manager that dataSource.transaction() hands to its callback, or leave the option out',
   ) {
-    super(`TRANSACTION_NOT_ACTIVE: enqueue.transaction: the ${what} has no active transaction; ${mend}`);
+    super(`TRANSACTION_NOT_ACTIVE: enqueue.transaction: the ${what} ${problem}; ${mend}`);
   }
 
   /** Its connection was lost, or given back, before a commit. */
   static cutOff(): TransactionNotActiveError {
     return new TransactionNotActiveError(
       'QueryRunner',
+      undefined,
       'its connection was lost or released before the commit, so that nothing of the transaction is kept; run all of it again',
     );
   }
 
-  /** Committed or rolled back between the call and its turn on the connection. */
+  /** Committed or rolled back, or a savepoint of it was, between the call and its turn on the connection. */
   static ended(): TransactionNotActiveError {
     return new TransactionNotActiveError(
-      'connection',
-      'the one that this enqueue was made in ended before the job was written; await enqueue() inside the transaction',
+      'transaction or savepoint of this call',
+      'ended before the job was written',
+      'await enqueue() before you send COMMIT, ROLLBACK or ROLLBACK TO, and enqueue again where the job is still wanted',
     );
   }
 }
@@ -105,7 +115,7 @@ export class JobNotFoundError extends RatchetError {
 
   constructor(readonly jobId: string) {
     super(
-      `JOB_NOT_FOUND: ${showValue(jobId)} is no job: it was never committed, or retention has removed it`,
+      `JOB_NOT_FOUND: ${showValue(jobId)} is no job: it was never committed, retention has removed it, or it succeeded and its definition keeps nothing (history: 'drop')`,
     );
   }
 }

@@ -78,3 +78,16 @@ export class InvalidSnoozeError extends RatchetError {
     );
   }
 }
+
+/** With `enhancers: { guards: true }`: a guard of the app returned false, so the handler was not called. */
+export class GuardRefusedError extends RatchetError {
+  override readonly code = 'GUARD_REFUSED';
+
+  constructor(owner: string, options: { cause: unknown }) {
+    super(
+      `GUARD_REFUSED: ${owner}: a guard refused the execution: Forbidden resource; let the guard pass ` +
+        `what has context.getType() === 'ratchet', or throw an UnrecoverableError where no retry can help`,
+      options,
+    );
+  }
+}

@@ -60,14 +60,17 @@ export class PayloadUpcastError extends RatchetError {
   override readonly code = 'PAYLOAD_UPCAST_FAILED';
 
   constructor(
-    jobName: string,
-    fromVersion: number,
-    toVersion: number,
+    readonly jobName: string,
+    /** The version that stored the payload. */
+    readonly fromVersion: number,
+    /** The version of the definition here. */
+    readonly toVersion: number,
     reason: string,
     options: { cause: unknown },
   ) {
     super(
-      `PAYLOAD_UPCAST_FAILED: ${showValue(jobName)}: upcast from version ${fromVersion} to ${toVersion} threw: ${reason}`,
+      `PAYLOAD_UPCAST_FAILED: ${showValue(jobName)}: upcast from version ${fromVersion} to ${toVersion} threw: ${reason}; ` +
+        'mend upcast, and redrive what it has put in the dead letter',
       options,
     );
   }

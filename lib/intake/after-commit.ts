@@ -17,6 +17,8 @@ export interface TransactionBoundaries {
   beforeRollback(runner: object): void;
   /** Committed, released or rolled back. */
   afterEnd(runner: object): void;
+  /** Whatever the runner sends, right before it does. Must not throw. */
+  beforeQuery(runner: object, text: unknown): void;
 }
 
 /**
@@ -40,6 +42,7 @@ export class AfterCommit {
     beforeTransactionRollback: ({ queryRunner }) => this.boundaries?.beforeRollback(queryRunner),
     afterTransactionCommit: ({ queryRunner }) => this.#ended(queryRunner, true),
     afterTransactionRollback: ({ queryRunner }) => this.#ended(queryRunner, false),
+    beforeQuery: ({ queryRunner, query }) => this.boundaries?.beforeQuery(queryRunner, query),
   };
 
   constructor(private readonly boundaries?: TransactionBoundaries) {}

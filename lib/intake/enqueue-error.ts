@@ -1,9 +1,6 @@
 import { EnqueueConflictError } from '../errors/enqueue-errors.js';
 import { EnqueueInDoubtError } from '../errors/intake-errors.js';
-import { faultKindOf, type StoreError } from '../store/store-fault.js';
-
-/** PostgreSQL's lock_not_available: `lock_timeout` struck while a key was held. */
-const LOCK_NOT_AVAILABLE = '55P03';
+import { faultKindOf, isLockTimeout } from '../store/store-fault.js';
 
 /**
  * What the caller of an enqueue is told of a store's error. Another transaction stood in the way: named, and worth trying
@@ -13,12 +10,8 @@ const LOCK_NOT_AVAILABLE = '55P03';
  */
 export function enqueueError(error: unknown, ids: readonly string[]): unknown {
   const kind = faultKindOf(error);
-  if (kind === 'rolled_back' || (kind === 'unavailable' && sourceCodeOf(error) === LOCK_NOT_AVAILABLE)) {
+  if (kind === 'rolled_back' || isLockTimeout(error)) {
     return new EnqueueConflictError({ cause: error });
   }
   return kind === 'unknown' && ids.length > 0 ? new EnqueueInDoubtError(ids, { cause: error }) : error;
-}
-
-function sourceCodeOf(error: unknown): string | undefined {
-  return (error as Partial<StoreError>).sourceCode;
 }

@@ -34,7 +34,7 @@ export class Gathering {
   constructor(
     private readonly inserts: InsertRetry,
     /** Must not throw. */
-    private readonly committed: (jobs: readonly NewJob[]) => void,
+    private readonly committed: (jobs: readonly NewJob[], inserted: readonly Inserted[]) => void,
     private readonly waiting = new Backlog(),
   ) {}
 
@@ -109,7 +109,7 @@ export class Gathering {
       if (answer) waiting.resolve(answer);
       else waiting.reject(new TypeError('The job store answered for fewer jobs than it was given.'));
     });
-    this.committed(jobs.filter((_, index) => inserted[index]?.outcome === 'created'));
+    this.committed(jobs, inserted);
     return undefined;
   }
 

@@ -1,6 +1,9 @@
+import { RenewedSet } from '../collections/renewed-set.js';
 import { type ClusterMessages } from '../cluster/cluster-messages.js';
+import { type EngineEvents } from '../observability/engine-events.js';
 import { type Inserted, type JobStore, type NewJob } from '../store/job-store.js';
 import { AfterCommit } from './after-commit.js';
+import { announce } from './announce.js';
 import { Backlog, type BacklogLimits } from './backlog.js';
 import { enqueueError } from './enqueue-error.js';
 import { Enlistment } from './enlistment.js';
@@ -9,11 +12,17 @@ import { InsertRetry } from './insert-retry.js';
 import { type JoinedTransaction } from './joined-transaction.js';
 import { JoinedTransactions } from './joined-transactions.js';
 import { KeyedTurns } from './keyed-turns.js';
+import { type TransactionEnd } from './transaction-end.js';
 import { Wakeups } from './wakeups.js';
+
+/** What became of one job; written into a caller's transaction, it is not there before that has committed, if it does. */
+export type Submitted = Inserted & { readonly within?: TransactionEnd };
 
 export interface IntakeOptions {
   readonly store: JobStore;
   readonly messages: ClusterMessages;
+  /** Told of every commit that is heard of. */
+  readonly events?: EngineEvents | undefined;
   /** The app's DataSource, when Ratchet's tables are reached by it. */
   readonly dataSource?: object | undefined;
   /** The module option `transaction`. */
@@ -31,6 +40,7 @@ export interface IntakeOptions {
 export class Intake {
   readonly #store: JobStore;
   readonly #messages: ClusterMessages;
+  readonly #events: EngineEvents | undefined;
   readonly #enlistment: Enlistment;
   readonly #inserts: InsertRetry;
   readonly #gathering: Gathering;
@@ -39,14 +49,18 @@ export class Intake {
   readonly #waiting: Backlog;
   readonly #joined: JoinedTransactions;
   readonly #afterCommit: AfterCommit;
-  readonly #outstanding = new Set<Promise<unknown>>();
+  readonly #outstanding = new RenewedSet<Promise<unknown>>();
 
-  constructor({ store, messages, dataSource, ambient, limits }: IntakeOptions) {
+  constructor({ store, messages, events, dataSource, ambient, limits }: IntakeOptions) {
     this.#store = store;
     this.#messages = messages;
+    this.#events = events;
     this.#waiting = new Backlog(limits);
     this.#inserts = new InsertRetry(store);
-    this.#gathering = new Gathering(this.#inserts, (jobs) => new Wakeups(jobs).send(messages));
+    this.#gathering = new Gathering(this.#inserts, (jobs, inserted) => {
+      new Wakeups(created(jobs, inserted)).send(messages);
+      announce(events, jobs, inserted);
+    });
     this.#joined = new JoinedTransactions((transaction) => store.enlist(transaction));
     this.#afterCommit = new AfterCommit(this.#joined);
     this.#enlistment = new Enlistment({
@@ -64,7 +78,7 @@ export class Intake {
    *   checks may last longer than that.
    * @param transaction - an EntityManager or QueryRunner inside a transaction; without it the module's ambient one is asked.
    */
-  async submit(making: Promise<NewJob>, transaction?: unknown): Promise<Inserted> {
+  async submit(making: Promise<NewJob>, transaction?: unknown): Promise<Submitted> {
     const joined = this.#find(transaction, making);
     const [inserted] = joined
       ? await this.#join(joined, async () => [await making])
@@ -74,7 +88,7 @@ export class Intake {
   }
 
   /** All or nothing; the answers are in the order of the jobs. */
-  async submitMany(making: Promise<readonly NewJob[]>, transaction?: unknown): Promise<readonly Inserted[]> {
+  async submitMany(making: Promise<readonly NewJob[]>, transaction?: unknown): Promise<readonly Submitted[]> {
     const joined = this.#find(transaction, making);
     return joined ? await this.#join(joined, () => making) : await this.#commit(await making, false);
   }
@@ -115,6 +129,7 @@ export class Intake {
     const insert = (): Promise<readonly Inserted[]> => this.#inserts.insert(jobs);
     const inserted = await (keys.length > 0 ? this.#inTurn(keys, jobs, insert) : insert());
     new Wakeups(created(jobs, inserted)).send(this.#messages);
+    announce(this.#events, jobs, inserted);
     return inserted;
   }
 
@@ -127,26 +142,33 @@ export class Intake {
     }
   }
 
-  #join(joined: JoinedTransaction, making: () => Promise<readonly NewJob[]>): Promise<readonly Inserted[]> {
+  #join(joined: JoinedTransaction, making: () => Promise<readonly NewJob[]>): Promise<readonly Submitted[]> {
     return this.#joined.inTurn(joined, async () => {
       const jobs = await making();
       try {
         await joined.requireOpen();
         await this.#enlistment.requireReach(joined);
-        return await this.#count(this.#write(jobs, joined));
+        const inserted = await this.#count(this.#write(jobs, joined));
+        return inserted.map((one) => ({ ...one, within: joined.end }));
       } catch (error) {
+        this.#joined.doubt(joined);
         throw enqueueError(error, []);
       }
     });
   }
 
   async #write(jobs: readonly NewJob[], joined: JoinedTransaction): Promise<readonly Inserted[]> {
-    let wakeups = new Wakeups([]);
+    let committed = (): void => undefined;
     const startedAt = performance.now();
     // Before the insert: who sends COMMIT as text does not wait for us.
-    this.#afterCommit.listen(joined.runner, () => wakeups.send(this.#messages));
+    this.#afterCommit.listen(joined.runner, () => committed());
     const inserted = await this.#store.insert(jobs, joined);
-    wakeups = new Wakeups(created(jobs, inserted), startedAt);
+    const wakeups = new Wakeups(created(jobs, inserted), startedAt);
+    committed = () => {
+      if (joined.isUndone) return;
+      wakeups.send(this.#messages);
+      announce(this.#events, jobs, inserted);
+    };
     return inserted;
   }
 

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { TransactionNotActiveError } from '../errors/enqueue-errors.js';
 import { type StoreTransaction } from '../store/job-store.js';
+import { type TransactionEnd } from './transaction-end.js';
+import { TransactionLevel } from './transaction-level.js';
 import { type QueryRunnerShape } from './typeorm-shapes.js';
 
 /**
@@ -9,10 +11,20 @@ import { type QueryRunnerShape } from './typeorm-shapes.js';
  */
 export class JoinedTransaction implements StoreTransaction {
   readonly mark = randomUUID();
-  #marked: Promise<void> = Promise.resolve();
+  #marked: Promise<unknown> = Promise.resolve();
   #rolledBack = false;
 
-  constructor(readonly runner: QueryRunnerShape) {}
+  /** @param end - of the whole transaction, also when this is a savepoint. */
+  constructor(
+    readonly runner: QueryRunnerShape,
+    readonly end: TransactionEnd,
+    private readonly level = new TransactionLevel(undefined),
+  ) {}
+
+  /** What was written is rolled back, with it or with what it is part of. Savepoints that are sent as text are not heard of. */
+  get isUndone(): boolean {
+    return this.level.isUndone;
+  }
 
   async query(text: string, parameters: readonly unknown[]): Promise<Record<string, unknown>[]> {
     // Structured: otherwise UPDATE and DELETE … RETURNING answer with [rows, count].
@@ -24,7 +36,7 @@ export class JoinedTransaction implements StoreTransaction {
    * Has the transaction marked. Sent at once, whatever else waits for the connection: only what is sent during the call is
    * certain to reach the transaction that the caller has in mind.
    */
-  enlist(send: (transaction: StoreTransaction) => Promise<void>): void {
+  enlist(send: (transaction: StoreTransaction) => Promise<unknown>): void {
     this.#marked = send(this);
     // Whoever writes hears of it; there may be nobody.
     this.#marked.catch(() => undefined);

@@ -36,6 +36,7 @@ export interface SubscriberShape {
   beforeTransactionRollback?(event: { readonly queryRunner: object }): void;
   afterTransactionCommit?(event: { readonly queryRunner: object }): void;
   afterTransactionRollback?(event: { readonly queryRunner: object }): void;
+  beforeQuery?(event: { readonly queryRunner: object; readonly query: unknown }): void;
 }
 
 export function isQueryRunner(value: unknown): value is QueryRunnerShape {

@@ -1,3 +1,4 @@
+import { unknownKey } from '../errors/wrong-value.js';
 import { type Duration, durationMs } from './duration.js';
 
 /** How long a failed job waits before its next execution. What is left out has its default, whatever the module says. */
@@ -44,13 +45,9 @@ export function resolveBackoff(value: unknown): ResolvedBackoff | SettingFault {
     return { key: 'backoff', value, allowed: 'an object { type, delay, maxDelay, jitter }' };
   }
   const given = value as Record<string, unknown>;
-  const unknownKey = Object.keys(given).find((key) => !BACKOFF_KEYS.includes(key));
-  if (unknownKey !== undefined) {
-    return {
-      key: `backoff.${unknownKey}`,
-      value: given[unknownKey],
-      allowed: 'type, delay, maxDelay, jitter',
-    };
+  const unknown = Object.keys(given).find((key) => !BACKOFF_KEYS.includes(key));
+  if (unknown !== undefined) {
+    return { key: `backoff.${unknown}`, value: given[unknown], allowed: unknownKey(unknown, BACKOFF_KEYS) };
   }
   const type = given['type'] ?? DEFAULT_BACKOFF.type;
   if (!BACKOFF_TYPES.includes(type)) {

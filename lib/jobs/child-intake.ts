@@ -5,6 +5,8 @@ import { type JobDefinition } from './job-definition.js';
 export interface ParentClaim {
   readonly id: string;
   readonly claimSeq: string;
+  /** Of a transactional handler: joined, unless the call names another. */
+  readonly transaction?: unknown;
 }
 
 /** What `ctx.enqueue` calls. The insert is fenced: it happens only while the parent's claim stands. */

@@ -1,12 +1,15 @@
 import { type StandardSchemaV1 } from '@standard-schema/spec';
 import { InvalidJobDefinitionError } from '../errors/definition-errors.js';
 import { reading } from '../errors/reading.js';
+import { unknownKey } from '../errors/wrong-value.js';
 import { DURATION_WORDS, isSettingFault, type ResolvedBackoff, resolveBackoff } from './backoff.js';
 import { durationMs } from './duration.js';
 import { type JobDefinition, type JobPolicy, type JobPolicyWithSchema } from './job-definition.js';
 import { type IfJson } from './json-payload.js';
 import { countFault, JOB_LIMITS, textFault } from './limits.js';
 import { JOB_PRIORITIES } from './priority.js';
+import { RECURRING_SUFFIX } from './recurrence.js';
+import { isResultType } from './result-type.js';
 
 const HISTORY_MODES: readonly unknown[] = ['keep', 'drop'];
 
@@ -23,18 +26,19 @@ const POLICY_KEYS: readonly string[] = [
   'version',
   'upcast',
   'schema',
+  'result',
 ] satisfies (keyof JobPolicyWithSchema<StandardSchemaV1>)[];
 
 /**
  * Says once what a kind of job is. The module that holds the result is imported by whoever enqueues and by whoever handles.
  *
  * @typeParam Payload - what `enqueue` takes; it must be JSON. Leave it out for a job without a payload, or with a `schema`.
- * @typeParam Result - what the handler returns.
+ * @typeParam Result - what the handler returns; with a `schema` say it by `result: resultType<…>()`.
  * @throws InvalidJobDefinitionError with the key, the value and what is allowed.
  *
  * @example
  * export const SendInvoice = defineJob<{ orderId: string }>('invoice.send', { maxRetries: 5, timeout: '2m' });
- * export const Resize = defineJob('image.resize', { schema: z.object({ url: z.url() }) });
+ * export const Resize = defineJob('image.resize', { schema: z.object({ url: z.url() }), result: resultType<{ bytes: number }>() });
  */
 export function defineJob<
   Payload = void,
@@ -42,7 +46,7 @@ export function defineJob<
   Schema extends StandardSchemaV1 = StandardSchemaV1<Payload, Payload>,
 >(
   name: IfJson<Payload, string>,
-  policy: JobPolicyWithSchema<Schema> = {},
+  policy: JobPolicyWithSchema<Schema, Result> = {},
 ): JobDefinition<StandardSchemaV1.InferInput<Schema>, StandardSchemaV1.InferOutput<Schema>, Result> {
   return makeDefinition(name, policy) as JobDefinition<
     StandardSchemaV1.InferInput<Schema>,
@@ -69,14 +73,15 @@ function definitionOf(label: string, name: unknown, givenPolicy: unknown): JobDe
   };
 
   check('name', name, textFault(name, JOB_LIMITS.nameLength));
-  if (label.endsWith(FAILURE_SUFFIX)) refuse('name', name, `a name that does not end in "${FAILURE_SUFFIX}"`);
+  for (const suffix of [FAILURE_SUFFIX, RECURRING_SUFFIX]) {
+    if (label.endsWith(suffix)) refuse('name', name, `a name that does not end in "${suffix}"`);
+  }
   if (typeof givenPolicy !== 'object' || givenPolicy === null || Array.isArray(givenPolicy)) {
     return refuse('policy', givenPolicy, `an object with ${POLICY_KEYS.join(', ')}`);
   }
   const policy = givenPolicy as JobPolicyWithSchema<StandardSchemaV1>;
   for (const key of Object.keys(policy)) {
-    if (!POLICY_KEYS.includes(key))
-      refuse(key, policy[key as keyof JobPolicy], `only ${POLICY_KEYS.join(', ')}`);
+    if (!POLICY_KEYS.includes(key)) refuse(key, policy[key as keyof JobPolicy], unknownKey(key, POLICY_KEYS));
   }
 
   const lane = policy.lane ?? 'default';
@@ -97,9 +102,13 @@ function definitionOf(label: string, name: unknown, givenPolicy: unknown): JobDe
   const schema = policy.schema;
   if (schema !== undefined && !isStandardSchema(schema))
     refuse('schema', schema, 'a Standard Schema (zod, valibot, arktype, …)');
+  if (policy.result !== undefined && !isResultType(policy.result))
+    refuse('result', policy.result, 'what resultType<…>() returns; results are not checked when a job runs');
   const upcast = policy.upcast;
   if (upcast !== undefined && typeof upcast !== 'function')
     refuse('upcast', upcast, 'a function (stored, fromVersion) => payload');
+  if (upcast !== undefined && version === 1)
+    refuse('upcast', upcast, 'only with a version above 1: no version is older, so it would never be called');
 
   return Object.freeze({
     name: label,

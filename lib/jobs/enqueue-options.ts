@@ -77,7 +77,13 @@ export interface EnqueueManyItem<In> {
   options?: EnqueueItemOptions | undefined;
 }
 
-declare const resultType: unique symbol;
+/** The options of `JobHandle.result()`. */
+export interface ResultOptions {
+  /** How long to wait at most. @defaultValue none: it waits until the job has ended, however long that takes */
+  timeout?: Duration | undefined;
+  /** Its abort ends the wait, not the job. */
+  signal?: AbortSignal | undefined;
+}
 
 /** What `enqueue` returns. */
 export interface JobHandle<Result = unknown> {
@@ -85,6 +91,23 @@ export interface JobHandle<Result = unknown> {
   readonly id: string;
   /** False: a repeat of an idempotency key, or the holder of a business key under `onConflict: 'return'`. */
   readonly created: boolean;
-  /** Never set: carries the type. */
-  readonly [resultType]?: Result;
+  /**
+   * Waits until the job has ended, wherever it runs. All handles of a process that wait share one question to the database,
+   * at most 20 a second.
+   *
+   * @returns what the handler returned; `undefined` when that was nothing.
+   * @throws JobFailedError when it failed for good; until then it waits through retries.
+   * @throws ResultNotKeptError when it succeeded, and what the handler returned was too large to be kept, or could not be read.
+   * @throws JobCanceledError
+   * @throws JobNotFoundError when its transaction was rolled back, retention has removed it, or it succeeded and its definition
+   *   keeps nothing (`history: 'drop'`). Inside a transaction that is still open it waits for the commit.
+   * @throws ResultTimeoutError after `timeout`; the job goes on. Without `timeout` there is no limit.
+   * @throws ResultAbandonedError when the application closes first.
+   * @throws InvalidResultOptionError, ResultOfItselfError, ResultOfUncommittedError; and the reason of `signal`.
+   *
+   * @example
+   * const handle = await scheduler.enqueue(BuildReport, { month: '2026-11' });
+   * const { pages } = await handle.result({ timeout: '30s' });
+   */
+  result(options?: ResultOptions): Promise<Result>;
 }

@@ -1,8 +1,10 @@
 import { type LoggerService } from '@nestjs/common';
+import { type EntityManager } from 'typeorm';
 import { type Duration } from './duration.js';
 import { type EnqueueArgs, type JobHandle } from './enqueue-options.js';
 import { type JobDefinition } from './job-definition.js';
 import { type JobPriority } from './priority.js';
+import { type Recurrence } from './recurrence.js';
 
 /**
  * What a handler knows of its execution. An abstract class, not an interface: an interface in a decorated signature fails
@@ -25,7 +27,10 @@ export abstract class JobContext<out P = unknown> {
   abstract readonly tags: readonly string[];
   abstract readonly metadata: unknown;
   abstract readonly businessKey: string | undefined;
+  /** When it was to run; of an occurrence of a recurring schedule the planned time, however often it was tried since. */
   abstract readonly scheduledFor: Date;
+  /** Which occurrence of a recurring schedule it stands for; `undefined` for a job that nobody scheduled. */
+  abstract readonly recurrence: Recurrence | undefined;
   /** When the timeout strikes, if the job has one. */
   abstract readonly deadline: Date | undefined;
   /** Aborted with a `RatchetAbort` (see its `reason`) on timeout, cancel, shutdown, or when the claim was lost. */
@@ -46,4 +51,18 @@ export abstract class JobContext<out P = unknown> {
     definition: JobDefinition<In, Out, Result>,
     ...args: EnqueueArgs<NoInfer<In>>
   ): Promise<JobHandle<Result>>;
+}
+
+/**
+ * What a handler with `transactional` knows of its execution. Its children ({@link JobContext.enqueue}) are enqueued in its
+ * transaction, unless the call names another.
+ *
+ * @typeParam P - the payload that the handler receives.
+ */
+export abstract class TransactionalJobContext<out P = unknown> extends JobContext<P> {
+  /**
+   * Of the transaction that the outcome is committed with. Good until the handler ends: await what you start on it. Its end is
+   * Ratchet's; `manager.transaction(…)` makes a nested one.
+   */
+  abstract readonly manager: EntityManager;
 }

@@ -19,14 +19,27 @@ export interface JobPolicy {
   history?: 'keep' | 'drop' | undefined;
   /** Raise it when the payload changes shape: nodes leave jobs of a newer version to nodes that know it. @defaultValue `1` */
   version?: number | undefined;
-  /** Makes a payload that an older version stored fit this one; runs before the schema. May be async. */
+  /**
+   * Makes a payload that an older version stored fit this one, at each execution, before the schema and within the timeout.
+   * May be async; one that throws is a failure. The row keeps what was stored. Needs a `version` above 1. @defaultValue none: the schema gets it as it is
+   */
   upcast?: ((stored: unknown, fromVersion: number) => unknown) | undefined;
 }
 
+declare const result: unique symbol;
+
+/** The type of a result, made by {@link resultType}. */
+export interface ResultType<out Result> {
+  /** Never set: carries the type. */
+  readonly [result]: Result;
+}
+
 /** A policy with the schema of its payload: any Standard Schema (zod, valibot, arktype, …). */
-export interface JobPolicyWithSchema<Schema extends StandardSchemaV1> extends JobPolicy {
+export interface JobPolicyWithSchema<Schema extends StandardSchemaV1, Result = unknown> extends JobPolicy {
   /** Checks the payload at `enqueue` (the input is stored) and again at the run (the handler gets the output). */
   schema?: Schema | undefined;
+  /** The type of what the handler returns, {@link resultType}. For the compiler only. @defaultValue that of the type parameter */
+  result?: ResultType<Result> | undefined;
 }
 
 declare const types: unique symbol;
@@ -69,13 +82,15 @@ export type ResultOf<Definition extends JobDefinition> = TypesOf<Definition>['re
 export type ContextOf<Definition extends JobDefinition> = JobContext<PayloadOf<Definition>>;
 
 /** A method that may handle a job. Fewer parameters are fine. */
-export type JobHandler<Out, Result> = (
+export type JobHandler<Out, Result, Context = JobContext<Out>> = (
   payload: Out,
-  context: JobContext<Out>,
+  context: Context,
 ) => Result | PromiseLike<Result>;
 
 /** What `@Job(definition)` returns: it only fits on a method that takes the payload and returns the result. */
-export type JobDecorator<Out, Result> = <Method extends JobHandler<Out, Result>>(
+export type JobDecorator<Out, Result, Context = JobContext<Out>> = <
+  Method extends JobHandler<Out, Result, Context>,
+>(
   target: object,
   key: string | symbol,
   descriptor: TypedPropertyDescriptor<Method>,

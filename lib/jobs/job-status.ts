@@ -30,6 +30,8 @@ export type JobTransition =
 export interface TransitionRule {
   readonly from: readonly JobStatus[];
   readonly to: JobStatus;
+  /** Where it goes instead when a pause was asked for while it ran. */
+  readonly toIfPaused?: JobStatus;
   /** What it is counted as: failures are retried `maxRetries` times, crashes `maxCrashRedeliveries` times. */
   readonly charge: 'none' | 'failure' | 'crash';
   /** From a running job it cuts off the execution under way: `claim_seq` rises, and whatever that one writes is discarded. */
@@ -41,14 +43,15 @@ export const TRANSITIONS: Readonly<Record<JobTransition, TransitionRule>> = {
   claim: { from: ['pending'], to: 'running', charge: 'none', fences: true },
   succeed: { from: ['running'], to: 'succeeded', charge: 'none', fences: false },
   fail: { from: ['running'], to: 'failed', charge: 'failure', fences: false },
-  retry: { from: ['running'], to: 'pending', charge: 'failure', fences: false },
-  snooze: { from: ['running'], to: 'pending', charge: 'none', fences: false },
-  release: { from: ['running'], to: 'pending', charge: 'none', fences: true },
+  retry: { from: ['running'], to: 'pending', toIfPaused: 'paused', charge: 'failure', fences: false },
+  snooze: { from: ['running'], to: 'pending', toIfPaused: 'paused', charge: 'none', fences: false },
+  release: { from: ['running'], to: 'pending', toIfPaused: 'paused', charge: 'none', fences: true },
   /** Its node stopped; it is run again. */
-  rescue: { from: ['running'], to: 'pending', charge: 'crash', fences: true },
+  rescue: { from: ['running'], to: 'pending', toIfPaused: 'paused', charge: 'crash', fences: true },
   /** Its node stopped once too often. */
   exhaust: { from: ['running'], to: 'failed', charge: 'crash', fences: true },
   cancel: { from: ['pending', 'running', 'paused'], to: 'canceled', charge: 'none', fences: true },
+  /** A running job is only marked: its status changes when its execution gives it back. */
   pause: { from: ['pending'], to: 'paused', charge: 'none', fences: false },
   resume: { from: ['paused'], to: 'pending', charge: 'none', fences: false },
   redrive: { from: ['failed'], to: 'pending', charge: 'none', fences: true },

@@ -10,6 +10,8 @@ const RENEW_MS = LEASE_MS / 3;
 export interface LeasedTaskParts {
   readonly name: string;
   readonly everyMs: number;
+  /** The lease is kept for so long after a round that was done, so that other nodes ask once and pass. Less than `everyMs`. */
+  readonly keepMs?: number;
   readonly node: NodeRef;
   readonly locks: LockStore;
   readonly clock: Clock;
@@ -31,6 +33,7 @@ export class LeasedTask {
   #stopped = false;
   #round: Promise<void> | undefined;
   #calling: AbortController | undefined;
+  #kept = false;
 
   constructor(parts: LeasedTaskParts) {
     this.#parts = parts;
@@ -47,7 +50,10 @@ export class LeasedTask {
     this.#stopped = true;
     this.#cancelTimer?.();
     this.#calling?.abort(new Error('the node stops'));
+    // Sent before anything that the caller does next: its next task may want the lease.
+    const given = this.#round ? undefined : this.#giveUpKept();
     await this.#round;
+    await (given ?? this.#giveUpKept());
   }
 
   /** One round. Never rejects. */
@@ -63,7 +69,8 @@ export class LeasedTask {
   }
 
   async #run(): Promise<void> {
-    const { name, node, locks, events, work, onError } = this.#parts;
+    const { name, node, locks, events, work, onError, keepMs } = this.#parts;
+    let done = false;
     try {
       if (!(await locks.tryLock(name, LEASE_MS, node))) {
         events.emit('maintenance', { task: name, outcome: 'elsewhere' });
@@ -75,9 +82,12 @@ export class LeasedTask {
       const stopRenewing = this.#keepLease(calling);
       try {
         await work(calling.signal);
+        done = true;
       } finally {
         stopRenewing();
-        await locks.release(name, node);
+        if (done && keepMs !== undefined && !this.#stopped)
+          this.#kept = await locks.renew(name, keepMs, node);
+        else await locks.release(name, node);
       }
       events.emit('maintenance', { task: name, outcome: 'done' });
     } catch (error) {
@@ -85,6 +95,14 @@ export class LeasedTask {
       if (!this.#stopped) onError(name, error);
       events.emit('maintenance', { task: name, outcome: 'failed' });
     }
+  }
+
+  async #giveUpKept(): Promise<void> {
+    if (!this.#kept) return;
+    this.#kept = false;
+    const { name, node, locks } = this.#parts;
+    // It expires anyway.
+    await locks.release(name, node).catch(() => undefined);
   }
 
   #keepLease(calling: AbortController): () => void {

@@ -1,3 +1,5 @@
+import { counted } from '../errors/counted.js';
+import { tellRescued } from '../buckets/rescuer.js';
 import { type Clock } from '../cluster/clock.js';
 import { type EngineEvents } from '../observability/engine-events.js';
 import {
@@ -12,10 +14,15 @@ import { UnservedLanesReport } from './unserved-lanes-report.js';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
+/** Of the minute: when its holder is gone, the next one of another node finds the lease free. */
+const SWEEP_KEPT_MS = 0.9 * MINUTE_MS;
 /** Days of history partitions that exist ahead of time. */
 export const PARTITION_DAYS = 14;
 /** Fewer than this is worth a warning: settles would soon have to make their own. */
 const FEWEST_DAYS = 3;
+
+/** Longer than the pauses of a service that is deployed, or scaled to nothing over night. */
+const FAILURE_HANDLER_AGE_MS = 24 * HOUR_MS;
 
 interface MaintenanceLogger {
   log(message: string): void;
@@ -29,20 +36,25 @@ export interface MaintenanceParts {
   readonly locks: LockStore;
   readonly clock: Clock;
   readonly events: EngineEvents;
+  /** Of recurring schedules. */
+  readonly schedules?: { run(): Promise<void>; forget(signal: AbortSignal): Promise<void> };
   readonly retention: RetentionRequest;
   readonly maxCrashRedeliveries: number;
   readonly logger: MaintenanceLogger;
+  /** History partitions exist for so many days ahead. */
+  readonly onPartitions?: (daysAhead: number) => void;
   readonly onError: (task: string, error: unknown) => void;
 }
 
 /**
- * The housekeeping of the schema, each task on one node at a time: partitions ahead every hour, retention every day, and every
- * minute a look for jobs in lanes that nobody serves, and for claims of buckets that do not exist.
+ * The housekeeping of the schema, each task on one node at a time: partitions ahead and retention every hour, and every
+ * minute a look for jobs in lanes that nobody serves, for claims of buckets that do not exist, and for recurring schedules that no
+ * node has any more.
  */
 export class Maintenance {
   readonly #tasks: readonly LeasedTask[];
   readonly #parts: MaintenanceParts;
-  /** What the role may not do is said once, not every day. */
+  /** What the role may not do is said once, not every hour. */
   readonly #refused = new Set<string>();
 
   constructor(parts: MaintenanceParts) {
@@ -60,20 +72,34 @@ export class Maintenance {
       new LeasedTask({
         ...shared,
         name: 'ratchet:retention',
-        everyMs: 24 * HOUR_MS,
-        work: (signal) => this.#retain(signal),
+        // Not once a day: a burst may fill what a bound in bytes allows within hours.
+        everyMs: HOUR_MS,
+        work: async (signal) => {
+          await inTurn(
+            () => this.#retain(signal),
+            async () => parts.schedules?.forget(signal),
+          );
+        },
       }),
       new LeasedTask({
         ...shared,
-        name: 'ratchet:lanes',
-        everyMs: MINUTE_MS,
-        work: async () => unserved.tell(await store.unservedLanes()),
+        name: 'ratchet:failure-handlers',
+        everyMs: HOUR_MS,
+        work: () => this.#forgetFailureHandlers(),
       }),
       new LeasedTask({
         ...shared,
-        name: 'ratchet:orphans',
+        // One lease for them, and one node for all: idle nodes should cost little.
+        name: 'ratchet:sweeps',
         everyMs: MINUTE_MS,
-        work: (signal) => this.#orphans(signal),
+        keepMs: SWEEP_KEPT_MS,
+        work: async (signal) => {
+          await inTurn(
+            async () => unserved.tell(await store.unservedLanes()),
+            () => this.#orphans(signal),
+            async () => parts.schedules?.run(),
+          );
+        },
       }),
     ];
   }
@@ -88,10 +114,21 @@ export class Maintenance {
 
   async #partitions(): Promise<void> {
     const days = await this.#parts.store.ensurePartitions(PARTITION_DAYS);
+    this.#parts.onPartitions?.(days);
     if (days >= FEWEST_DAYS) return;
     this.#parts.logger.warn(
-      `history partitions exist for ${days} more days only; let the owner of the schema run ratchet.ensure_partitions(${PARTITION_DAYS})`,
+      `history partitions exist for ${counted(days, 'more day')} only; let the owner of the schema run ratchet.ensure_partitions(${PARTITION_DAYS})`,
     );
+  }
+
+  /** Otherwise jobs would pile up that no node can run. */
+  async #forgetFailureHandlers(): Promise<void> {
+    const forgotten = await this.#parts.store.forgetFailureHandlers(FAILURE_HANDLER_AGE_MS);
+    for (const name of forgotten) {
+      this.#parts.logger.warn(
+        `no node has had an @OnJobFailure handler of "${name}" for a day: failures of it no longer call one, until a node has it again`,
+      );
+    }
   }
 
   /** No statement of ours removes a bucket that holds jobs, and no other look would ever find them. */
@@ -100,10 +137,10 @@ export class Maintenance {
     const report = await store.rescueOrphans(maxCrashRedeliveries, signal);
     const { buckets, recovered, failed } = report;
     if (recovered + failed === 0) return;
-    events.emit('rescued', report);
+    tellRescued(events, report);
     logger.error(
-      `${recovered + failed} jobs were running in ${buckets} buckets that do not exist: ${recovered} run again, ${failed} were ` +
-        'over the crash budget and are in the dead letter; nobody may delete rows of the table "bucket", and if nobody did, please report it',
+      `${counted(recovered + failed, 'job')} found running in ${counted(buckets, 'bucket')} without a row: ${recovered} to run again, ${failed} ` +
+        'over the crash budget and in the dead letter; nobody may delete rows of the table "bucket", and if nobody did, please report it',
     );
   }
 
@@ -112,12 +149,24 @@ export class Maintenance {
     this.#tell(report);
   }
 
-  #tell({ partitionsDropped, deadLettersDeleted, payloadsDeleted, refused }: RetentionReport): void {
+  #tell({
+    partitionsDropped,
+    droppedForSize,
+    deadLettersDeleted,
+    payloadsDeleted,
+    refused,
+  }: RetentionReport): void {
     const { logger } = this.#parts;
     if (partitionsDropped.length + deadLettersDeleted + payloadsDeleted > 0) {
       logger.log(
         `retention: ${partitionsDropped.length} partitions dropped, ${deadLettersDeleted} dead letters and ` +
           `${payloadsDeleted} payloads deleted`,
+      );
+    }
+    if (droppedForSize.length > 0) {
+      logger.warn(
+        `retention: history was larger than retention.historyBytes (${this.#parts.retention.historyBytes ?? Infinity}): ` +
+          `${droppedForSize.join(', ')} went before the time`,
       );
     }
     const news = refused.filter((sql) => !this.#refused.has(sql));
@@ -126,4 +175,11 @@ export class Maintenance {
       logger.warn(`retention needs the owner of the schema; let it run:\n${news.join('\n')}`);
     }
   }
+}
+
+/** All of them, whatever becomes of one: what the first of those that fail says is thrown in the end. */
+async function inTurn(...steps: (() => Promise<unknown>)[]): Promise<void> {
+  const failures: unknown[] = [];
+  for (const step of steps) await step().catch((error: unknown) => void failures.push(error));
+  if (failures.length > 0) throw failures[0];
 }

@@ -7,7 +7,12 @@ export type DebugPoint =
   | 'probe.answered'
   | 'start.registered'
   | 'start.rescued'
-  | 'drain.releasing';
+  | 'drain.releasing'
+  | 'recurring.firing'
+  | 'recurring.fired'
+  | 'transaction.settling'
+  | 'transaction.committing'
+  | 'transaction.committed';
 
 /**
  * Lets a test hold the engine at a named point, to force an interleaving that chance would take weeks to find. Nothing is

@@ -1,3 +1,26 @@
+import {
+  type ExecutionEvent,
+  type JobCanceledEvent,
+  type JobEnqueuedEvent,
+  type ScheduleFiredEvent,
+  type ScheduleMissedEvent,
+  type ScheduleSkippedEvent,
+} from './ratchet-event-map.js';
+
+/** An execution whose outcome is durable. */
+export interface SettledExecution extends ExecutionEvent {
+  readonly bucket: string;
+  readonly outcome: string;
+  /** As it is stored. */
+  readonly error?: string | undefined;
+  /** Of the job, this outcome included. */
+  readonly failures: number;
+  readonly crashes: number;
+  readonly delayMs?: number | undefined;
+  /** Until the body ended, or timed out; none when it was given back before. */
+  readonly durationMs?: number | undefined;
+}
+
 /**
  * The catalogue of what happens inside the engine: every event and its measurements, in this file only. Listeners see
  * plain values (ids, counts, milliseconds), so that this folder depends on nothing.
@@ -7,7 +30,30 @@ export interface EngineEventMap {
   registered: { readonly node: string; readonly epoch: string };
   /** What an earlier process of the same node id left behind, or a bucket that does not exist held, was taken back. */
   rescued: { readonly buckets: number; readonly recovered: number; readonly failed: number };
-  /** The status of a bucket of ours changed. */
+  /** A rescue moved a job to the dead letter. */
+  buried: {
+    readonly jobId: string;
+    readonly name: string;
+    readonly lane: string;
+    /** Who ran it last; empty when nobody knows. */
+    readonly node: string;
+    readonly claimSeq: string;
+    readonly execution: number;
+    readonly error: string;
+    readonly failures: number;
+    readonly crashes: number;
+  };
+  /** A heartbeat was answered. */
+  beat: { readonly node: string; readonly alive: boolean; readonly nodes: number };
+  /** Heartbeats were not acknowledged within the grace, or are again: whether the node may claim. */
+  lease: { readonly node: string; readonly held: boolean };
+  /** The event loop stood still. */
+  loop_lag: { readonly node: string; readonly lagMs: number; readonly handlers: readonly string[] };
+  /** This node was declared dead by others; it goes on under another epoch. */
+  declared_dead: { readonly node: string; readonly epoch: string };
+  /** This node declared another one dead. */
+  node_dead: { readonly node: string; readonly epoch: string; readonly heartbeatAgeMs: number };
+  /** The status of a bucket of ours, or of one that we take back, changed. */
   bucket: { readonly bucket: string; readonly lane: string; readonly from: string; readonly to: string };
   /** An exchange was answered and its answer is worked in. */
   turn: {
@@ -21,23 +67,24 @@ export interface EngineEventMap {
     readonly claimed: number;
     readonly tookMs: number;
   };
+  /** A bucket polls at another pace: `waitMs` is its longest wait, undefined while it does not poll. */
+  pace: {
+    readonly bucket: string;
+    readonly lane: string;
+    readonly state: string;
+    readonly waitMs: number | undefined;
+  };
   /** Nothing is left to do until a timer or a wakeup. */
   idle: { readonly bucket: string; readonly lane: string };
-  claimed: {
-    readonly bucket: string;
-    readonly jobId: string;
-    readonly claimSeq: string;
-    readonly name: string;
-  };
+  /** A job was committed, by this process. */
+  enqueued: JobEnqueuedEvent;
+  /** A job was canceled, by this process. */
+  withdrawn: JobCanceledEvent;
+  claimed: ExecutionEvent & { readonly bucket: string; readonly waitedMs: number };
   /** The outcome of an execution is durable. */
-  settled: {
-    readonly bucket: string;
-    readonly jobId: string;
-    readonly claimSeq: string;
-    readonly outcome: string;
-  };
-  /** The claim no longer stood: the outcome was discarded, or the execution was told to stop. */
-  lost: { readonly bucket: string; readonly jobId: string; readonly claimSeq: string };
+  settled: SettledExecution;
+  /** The claim no longer stood: the outcome was discarded, or the execution was told to stop. Once for each claim. */
+  lost: ExecutionEvent & { readonly bucket: string; readonly reason: 'canceled' | 'claim' };
   /** An execution was told to stop because its job was canceled. */
   canceled: { readonly jobId: string; readonly claimSeq: string };
   /** A body that ended after its claim was closed; `recorded` says whether the closed row took it. */
@@ -81,6 +128,35 @@ export interface EngineEventMap {
   };
   /** Claims pass over due jobs that this node has no handler for. */
   passed_over: { readonly lane: string; readonly names: readonly string[]; readonly jobs: number };
+  /** A look at the schedules that are due, and what came of it. `held`: another node does it. */
+  schedules_looked: { readonly due: number; readonly held: boolean; readonly nextInMs: number | undefined };
+  /** An occurrence has become a job, or, with scope `node`, runs. */
+  schedule_fired: ScheduleFiredEvent;
+  /** Occurrences that nobody saw to in time, and that the misfire policy dropped. */
+  schedule_missed: ScheduleMissedEvent;
+  /** An occurrence does not run because of the overlap rule. */
+  schedule_skipped: ScheduleSkippedEvent;
+  /** A schedule cannot be read or fired, and is left out until somebody mends it. */
+  schedule_broken: { readonly scheduleId: string; readonly fault: string };
+  /** A job of a schedule has ended on this node. */
+  schedule_job_ended: { readonly scheduleId: string; readonly jobId: string };
+  /** Occurrences that waited for a job to end were looked for. */
+  schedules_promoted: { readonly jobs: number };
+  /** The schedules that this process is annotated with are in the database. */
+  schedules_registered: {
+    readonly created: readonly string[];
+    readonly changed: readonly string[];
+    readonly unchanged: number;
+  };
+  /** A run of scope `node` has ended. */
+  node_run: {
+    readonly scheduleId: string;
+    readonly scheduledFor: Date;
+    readonly outcome: string;
+    readonly error?: string | undefined;
+  };
+  /** Messages of other nodes arrive again (or for the first time), or do not: then work is found by polling. */
+  coordinator: { readonly state: 'up' | 'down'; readonly detail: string };
   /** One of the steps of the shutdown is done. */
   drain: { readonly step: DrainStep; readonly running: number; readonly tookMs: number };
   maintenance: { readonly task: string; readonly outcome: 'done' | 'elsewhere' | 'failed' };

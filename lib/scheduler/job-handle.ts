@@ -1,21 +1,67 @@
 import { BusinessKeyHeldError } from '../errors/enqueue-errors.js';
 import { ClaimLostError } from '../errors/execution-errors.js';
-import { type JobHandle } from '../jobs/enqueue-options.js';
-import { type Inserted, type NewJob } from '../store/job-store.js';
+import { type Submitted } from '../intake/intake.js';
+import { type TransactionEnd } from '../intake/transaction-end.js';
+import { type JobHandle, type ResultOptions } from '../jobs/enqueue-options.js';
+import { type NewJob } from '../store/job-store.js';
+import { type AboutJob } from './results/lane-waits.js';
+import { type Results } from './results/result-waiter.js';
+
+/** A handle that knows whom to ask. There may be a hundred thousand of them: it keeps nothing of the job but names. */
+class AwaitableHandle implements JobHandle<never> {
+  readonly id: string;
+  readonly created: boolean;
+  readonly #results: Results;
+  readonly #name: string | undefined;
+  readonly #lane: string | undefined;
+  readonly #within: TransactionEnd | undefined;
+
+  constructor(
+    results: Results,
+    { id, created }: { readonly id: string; readonly created: boolean },
+    about: AboutJob | undefined,
+    within: TransactionEnd | undefined,
+  ) {
+    this.id = id;
+    this.created = created;
+    this.#results = results;
+    this.#name = about?.name;
+    this.#lane = about?.lane;
+    this.#within = within;
+  }
+
+  result(options?: ResultOptions): Promise<never> {
+    const about =
+      this.#name === undefined || this.#lane === undefined
+        ? undefined
+        : { name: this.#name, lane: this.#lane };
+    const job = { id: this.id, about, within: this.#within };
+    return this.#results.result(job, options) as Promise<never>;
+  }
+}
+
+/** A handle to a job that was not enqueued by this call, unless `created` says so. */
+export function handleTo(results: Results, id: string, about?: AboutJob, created = false): JobHandle<never> {
+  return new AwaitableHandle(results, { id, created }, about, undefined);
+}
 
 /**
  * What the caller of `enqueueMany` gets for the store's answers.
  *
  * @throws BusinessKeyHeldError, ClaimLostError for the first job that was refused.
  */
-export function handlesOf(jobs: readonly NewJob[], inserted: readonly Inserted[]): JobHandle<never>[] {
+export function handlesOf(
+  results: Results,
+  jobs: readonly NewJob[],
+  inserted: readonly Submitted[],
+): JobHandle<never>[] {
   return jobs.map((job, index) => {
     const answer = inserted[index];
     const holder = answer?.outcome === 'held' ? answer.holder : undefined;
     // Held by a job of the same call, which for this reason was never saved.
     const rival = holder === undefined ? -1 : jobs.findIndex(({ id }) => id === holder);
     if (rival >= 0) throw new BusinessKeyHeldError(job.businessKey ?? '', undefined, false, [rival, index]);
-    return handleOf(job, answer);
+    return handleOf(results, job, answer);
   });
 }
 
@@ -24,12 +70,13 @@ export function handlesOf(jobs: readonly NewJob[], inserted: readonly Inserted[]
  *
  * @throws BusinessKeyHeldError, ClaimLostError
  */
-export function handleOf(job: NewJob, inserted: Inserted | undefined): JobHandle<never> {
+export function handleOf(results: Results, job: NewJob, inserted: Submitted | undefined): JobHandle<never> {
   switch (inserted?.outcome) {
     case 'created':
-      return { id: inserted.id, created: true };
+      inserted.within?.bring(inserted.id);
+      return new AwaitableHandle(results, { id: inserted.id, created: true }, job, inserted.within);
     case 'existing':
-      return { id: inserted.id, created: false };
+      return new AwaitableHandle(results, { id: inserted.id, created: false }, job, inserted.within);
     case 'held':
       throw new BusinessKeyHeldError(
         job.businessKey ?? '',

@@ -6,6 +6,7 @@ import { type EnqueueManyItem, type EnqueueManyOptions } from '../jobs/enqueue-o
 import { type HandlerRegistry } from '../jobs/handler-registry.js';
 import { type JobDefinition } from '../jobs/job-definition.js';
 import { encodePayload } from '../jobs/payload-codec.js';
+import { RECURRING_SUFFIX } from '../jobs/recurrence.js';
 import { type NewJob } from '../store/job-store.js';
 import { resolveEnqueue } from './enqueue-settings.js';
 import { itemOf, itemsOf } from './many-items.js';
@@ -41,6 +42,12 @@ export class JobMaker {
     return { id, name: definition.name, version: definition.version, payload: text, ...settings };
   }
 
+  /** The payload alone, for jobs that are made later: as JSON text, checked as that of an enqueue. */
+  async payload(definition: JobDefinition, payload: unknown): Promise<string> {
+    this.#requireDefinition(definition);
+    return await encodePayload(definition, payload, this.options.payloadBytes);
+  }
+
   async makeMany(
     definition: JobDefinition,
     items: readonly EnqueueManyItem<unknown>[],
@@ -68,7 +75,10 @@ export class JobMaker {
 
   /** The definition of that name if this process handles it, else one with nothing but the name. */
   named(name: string, version: unknown): JobDefinition {
-    const known = this.options.handlers?.find(name)?.definition;
+    const handler = this.options.handlers?.find(name);
+    // Jobs of failure handlers and of schedules are not for anybody to enqueue: their name is refused below.
+    const isReserved = handler?.failureOf || handler?.definition.name.endsWith(RECURRING_SUFFIX);
+    const known = isReserved ? undefined : handler?.definition;
     if (known && (version === undefined || version === known.version)) return known;
     try {
       return makeDefinition(name, { version });

@@ -7,6 +7,7 @@ import { type NewJob } from '../store/job-store.js';
 import { transactionOf } from './call-options.js';
 import { handleOf } from './job-handle.js';
 import { type JobMaker } from './job-maker.js';
+import { type Results } from './results/result-waiter.js';
 
 /**
  * `ctx.enqueue`: the same checks and the same way in as `JobScheduler.enqueue`, fenced by the parent's claim. Children of one
@@ -16,6 +17,7 @@ export class SchedulerChildIntake extends ChildIntake {
   constructor(
     private readonly intake: Pick<Intake, 'submit'>,
     private readonly maker: JobMaker,
+    private readonly results: Results,
   ) {
     super();
   }
@@ -27,11 +29,12 @@ export class SchedulerChildIntake extends ChildIntake {
     options: EnqueueOptions,
   ): Promise<JobHandle> {
     const id = uuidv7();
-    const transaction = transactionOf(definition, options);
+    const { id: parentId, claimSeq } = parent;
+    const transaction = transactionOf(definition, options) ?? parent.transaction;
     const making = this.maker
       .make(id, definition, payload, options, ['transaction'])
-      .then((job): NewJob => ({ ...job, parent }));
+      .then((job): NewJob => ({ ...job, parent: { id: parentId, claimSeq } }));
     const inserted = await this.intake.submit(making, transaction);
-    return handleOf(await making, inserted);
+    return handleOf(this.results, await making, inserted);
   }
 }

@@ -1,7 +1,36 @@
+import { type RowHolder } from '../errors/control-errors.js';
 import { type ResolvedBackoff } from '../jobs/backoff.js';
-import { type ExecutionOutcome, type JobStatus } from '../jobs/job-status.js';
+import { type ExecutionOutcome } from '../jobs/job-status.js';
 import { type PriorityRank } from '../jobs/priority.js';
+import {
+  type Canceled,
+  type ControlAction,
+  type ControlPlace,
+  type ControlStep,
+  type EndedAnswer,
+  type FoundJobs,
+  type JobQuery,
+  type PageRequest,
+  type Redriven,
+} from './job-control.js';
 import { type ExecutionView, type JobView } from './job-view.js';
+import {
+  type BeatAnswer,
+  type BeatRequest,
+  type BucketRef,
+  type BucketStatus,
+  type LostReport,
+  type NodeRef,
+  type NodeRegistration,
+  type NodeView,
+  type RescueReport,
+  type RescueRequest,
+} from './membership.js';
+import { type RetentionReport, type RetentionRequest, type UnservedLane } from './upkeep.js';
+
+export * from './job-control.js';
+export * from './membership.js';
+export * from './upkeep.js';
 
 export type { ExecutionView, JobView } from './job-view.js';
 
@@ -12,33 +41,6 @@ export type { ExecutionView, JobView } from './job-view.js';
  * For every implementor: time is the database's clock plus the offset set by {@link JobStore.travel}. A method that fails
  * changes nothing, or rejects with an error for which {@link StoreFault} says that the outcome is unknown.
  */
-
-/** A process, as the database knows it. The epoch rises at each registration and never repeats. */
-export interface NodeRef {
-  readonly id: string;
-  readonly epoch: string;
-}
-
-/** What a node says of itself when it registers. */
-export interface NodeRegistration {
-  readonly id: string;
-  readonly host: string;
-  readonly pid: number;
-  readonly version: string;
-  readonly lanes: readonly string[];
-  readonly handlers: readonly string[];
-}
-
-/** The owner's key to a bucket: the epoch rises when somebody takes the bucket away. */
-export interface BucketRef {
-  readonly id: string;
-  readonly epoch: number;
-  readonly lane: string;
-  readonly node: NodeRef;
-}
-
-export type BucketStatus =
-  'active' | 'completing' | 'ready_to_drain' | 'lost' | 'draining' | 'ready_to_delete';
 
 /** A handler that a node has: it runs jobs of `name` up to `version`. */
 export interface HandlerFilter {
@@ -154,6 +156,8 @@ export interface ExchangeAnswer {
   readonly lost: readonly string[];
   /** In claim order. */
   readonly claimed: readonly ClaimedJob[];
+  /** Where jobs became due that this statement inserted: those of failure handlers. */
+  readonly spawned: readonly { readonly lane: string; readonly priority: PriorityRank }[];
   /**
    * Milliseconds until the next pending job of the lane is due; `undefined` when there is none. Does not see this statement's
    * own retries. 0: more are due than the answer had room for, because of the size of their payloads.
@@ -175,6 +179,8 @@ export interface ClaimedJob {
   /** The database's text of `scheduledAt`, for floors. */
   readonly place: StreamPlace;
   readonly createdAt: Date;
+  /** From its due time to this claim. */
+  readonly waitedMs: number;
   /** Begun executions, this one included: `ctx.execution`. */
   readonly executions: number;
   readonly failures: number;
@@ -244,72 +250,12 @@ export interface ReconcileAnswer {
   readonly deposed: readonly string[];
 }
 
-export interface RescueReport {
-  readonly buckets: number;
-  /** Back to pending, with one crash charge. */
-  readonly recovered: number;
-  /** Over the crash budget: moved to the dead letter. */
-  readonly failed: number;
-}
-
-export type Canceled =
-  | { readonly outcome: 'canceled'; readonly lane: string; readonly name: string }
-  /** It was running: its owner must hear of it (a notice row was left too). `claimSeq` is the claim that was cut off. */
-  | {
-      readonly outcome: 'canceled_running';
-      readonly lane: string;
-      readonly name: string;
-      readonly claimSeq: string;
-      readonly node: string | undefined;
-    }
-  | { readonly outcome: 'ended'; readonly status: JobStatus }
-  | { readonly outcome: 'not_found' };
-
-export type Redriven =
-  | { readonly outcome: 'redriven'; readonly lane: string; readonly priority: PriorityRank }
-  | { readonly outcome: 'not_failed'; readonly status: JobStatus }
-  | { readonly outcome: 'held'; readonly holder: string | undefined; readonly businessKey: string }
-  | { readonly outcome: 'not_found' };
-
-/** A message to the owner of a running claim. */
-export interface Notice {
-  readonly jobId: string;
-  readonly claimSeq: string;
-  readonly reason: 'canceled';
-}
-
 /** What a late worker has to say of a claim that was closed without it. */
 export interface LateOutcome {
   readonly jobId: string;
   readonly claimSeq: string;
   readonly outcome: ExecutionOutcome;
   readonly error?: string;
-}
-
-/** A lane whose due jobs nobody runs. */
-export interface UnservedLane {
-  readonly lane: string;
-  /** How many are due; of large numbers a part is counted, at least 1000. */
-  readonly due: number;
-  /** How long the one has been due that has waited longest. */
-  readonly oldestMs: number;
-  /** Some of their names (at most 10). */
-  readonly names: readonly string[];
-}
-
-export interface RetentionRequest {
-  readonly historyMs: number;
-  readonly executionMs: number;
-  readonly deadLetterMs: number;
-}
-
-export interface RetentionReport {
-  readonly partitionsDropped: readonly string[];
-  readonly deadLettersDeleted: number;
-  readonly payloadsDeleted: number;
-  readonly idempotencyKeysDeleted: number;
-  /** What the role may not do itself, as SQL for an operator. */
-  readonly refused: readonly string[];
 }
 
 export abstract class JobStore {
@@ -320,6 +266,12 @@ export abstract class JobStore {
 
   /** Registers (or re-registers, under a new epoch) a node. */
   abstract registerNode(node: NodeRegistration): Promise<NodeRef>;
+  /** For a node whose row was removed. `undefined`: another process has registered under the id meanwhile. */
+  abstract returnNode(node: NodeRegistration): Promise<NodeRef | undefined>;
+  /** Says that the node lives, and hears what it must know: one statement. */
+  abstract beat(request: BeatRequest): Promise<BeatAnswer>;
+  /** The nodes with a row, oldest first. */
+  abstract nodes(): Promise<readonly NodeView[]>;
   abstract setNodeState(node: NodeRef, state: 'running' | 'draining'): Promise<void>;
   /** Removes the row if the epoch still matches, and what is left of that epoch: notices, buckets without jobs. */
   abstract removeNode(node: NodeRef): Promise<void>;
@@ -333,6 +285,11 @@ export abstract class JobStore {
   abstract setBucketStatus(bucket: BucketRef, from: BucketStatus, to: BucketStatus): Promise<boolean>;
   /** Takes back what older epochs of `node.id` hold: crash charge, `crashed` executions, dead letter beyond the budget. */
   abstract rescueOwn(node: NodeRef, maxCrashRedeliveries: number): Promise<RescueReport>;
+  /**
+   * Takes back, on the same terms, what belongs to nodes past the grace or to no node at all, bucket by bucket. Safe from many
+   * nodes at once: each bucket is drained by one of them. What fails is reported, and left to the next call.
+   */
+  abstract rescueLost(request: RescueRequest, signal?: AbortSignal): Promise<LostReport>;
   /**
    * Takes back, on the same terms, what is running in buckets that do not exist, whoever's they were. Cheap when there is
    * nothing, however many jobs run. An abort of `signal` ends it between two chunks.
@@ -351,8 +308,10 @@ export abstract class JobStore {
    * the call. From then on an insert with the same `mark` writes inside it, or nothing: once it has been rolled back or
    * committed, whatever the connection is used for by then, the insert rejects with `TransactionNotActiveError` and leaves
    * the transaction usable that it met instead.
+   *
+   * @returns its isolation level, as PostgreSQL writes it: `read committed`.
    */
-  abstract enlist(transaction: StoreTransaction): Promise<void>;
+  abstract enlist(transaction: StoreTransaction): Promise<{ readonly isolation: string }>;
   /** Whether statements of a caller's transaction reach this store's own tables. Leaves that transaction usable. */
   abstract reachedBy(transaction: StoreTransaction): Promise<boolean>;
 
@@ -366,16 +325,62 @@ export abstract class JobStore {
    * released, canceled, or timed out), once, and changes nothing else. True when it was taken.
    */
   abstract recordLate(late: LateOutcome): Promise<boolean>;
-  /** Deletes and returns what was left for this node. */
-  abstract takeNotices(node: NodeRef): Promise<readonly Notice[]>;
-
   abstract get(id: string): Promise<JobView | undefined>;
   abstract executions(id: string): Promise<readonly ExecutionView[]>;
   abstract cancel(id: string): Promise<Canceled>;
   abstract redrive(id: string): Promise<Redriven>;
+  /** Which session keeps the row of a job locked now, for people. `undefined`: none, or it cannot be told. */
+  abstract holderOf(id: string): Promise<RowHolder | undefined>;
+
+  /** One page, newest ids first. Lookups by time of end spare the days outside of it. */
+  abstract find(query: JobQuery, page: PageRequest): Promise<FoundJobs>;
+  /** Exact at the moment of the statement, and costs accordingly. */
+  abstract count(query: JobQuery): Promise<number>;
+  /** How many jobs {@link JobStore.control} would act on now. */
+  abstract countControllable(action: ControlAction['kind'], query: JobQuery): Promise<number>;
+  /**
+   * Does `action` to the jobs that `query` means, some hundreds a step, each step a transaction of its own. Call it again with
+   * `next` until that is `undefined`. Waits a moment for rows that somebody holds.
+   */
+  abstract control(action: ControlAction, query: JobQuery, place?: ControlPlace): Promise<ControlStep>;
+  /**
+   * One statement for all of `ids` (give it some thousands at most), cheap while most of them are live. Each id is in one of
+   * the answer's lists, or live. Without `everywhere` the days that the ids rule out by their time are spared, and what is
+   * `absent` may still be there: ids are made by the clocks of nodes, which may be wrong.
+   */
+  abstract ended(ids: readonly string[], everywhere?: boolean): Promise<EndedAnswer>;
+
+  /** Whether a claim stands, by a plain read that locks nothing, on the caller's own connection. */
+  abstract stands(
+    claim: { readonly id: string; readonly claimSeq: string },
+    connection: StoreTransaction,
+  ): Promise<boolean>;
+  /**
+   * Records the outcome of a claim inside a transaction of the application, so that it is committed together with what the
+   * handler wrote. Takes the job's row; false when the claim no longer stands: roll back. Such a transaction that then stands
+   * still is ended by the server, so that a frozen process cannot hold the row.
+   *
+   * @throws TransactionNotActiveError when the marked transaction is over, StoreError when it is broken (25P02).
+   */
+  abstract settleWithin(
+    transaction: StoreTransaction,
+    settlement: Settlement & { readonly outcome: 'succeeded' | 'snoozed' },
+  ): Promise<boolean>;
+  /**
+   * What became of a {@link JobStore.settleWithin} whose commit is unknown. Waits for that transaction to end on the server.
+   * `standing`: it was rolled back.
+   */
+  abstract fateOf(claim: {
+    readonly id: string;
+    readonly claimSeq: string;
+    readonly drop?: boolean;
+  }): Promise<'standing' | 'recorded' | 'lost'>;
 
   /** Lanes with due jobs that no node in state `running` has registered (some, when there are many). Cheap at any backlog. */
   abstract unservedLanes(): Promise<readonly UnservedLane[]>;
+
+  /** Failure handlers that no registered node has had for so long are no longer called. Returns the jobs that they were of. */
+  abstract forgetFailureHandlers(ageMs: number): Promise<readonly string[]>;
 
   /** Makes the day partitions that are missing, `days` ahead. Returns how many days ahead now exist. */
   abstract ensurePartitions(days: number): Promise<number>;

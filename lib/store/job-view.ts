@@ -28,6 +28,8 @@ export interface JobView {
   readonly tags: readonly string[];
   readonly metadata: unknown;
   readonly parentId: string | undefined;
+  /** It runs, and is paused when this execution ends without ending the job. */
+  readonly pauseRequested: boolean;
 }
 
 /** One attempt, from the uniting view. */

@@ -41,3 +41,8 @@ export function faultKindOf(error: unknown): StoreFaultKind {
   const { code, kind } = error as { code?: unknown; kind?: unknown };
   return code === 'STORE_FAULT' ? (kind as StoreFaultKind) : 'fatal';
 }
+
+/** Somebody held a lock for longer than the statement was to wait: nothing was changed. */
+export function isLockTimeout(error: unknown): boolean {
+  return faultKindOf(error) === 'unavailable' && (error as Partial<StoreError>).sourceCode === '55P03';
+}

@@ -3,9 +3,11 @@ import {
   type HandlerFilter,
   type JobView,
   type LateOutcome,
+  type NewJob,
   type ProgressReport,
   type Settlement,
 } from '../store/job-store.js';
+import { type ScheduleStore } from '../store/schedule-store.js';
 
 export interface ClaimRequest {
   /** Looked at in this order: the first with a job that is due yields it. */
@@ -29,6 +31,12 @@ export abstract class JobSource {
   abstract late(outcome: LateOutcome): Promise<void>;
   /** The jobs that this application enqueued, in the order of the calls. */
   abstract jobs(): Promise<readonly JobView[]>;
+  /** Where its recurring schedules are; undefined: nowhere. */
+  abstract readonly schedules: ScheduleStore | undefined;
+  /** Brings the annotated schedules there, as a node that starts does. */
+  abstract register(): Promise<void>;
+  /** A job that nobody but the tester asked for. */
+  abstract enqueue(job: NewJob): Promise<void>;
   abstract now(): Promise<Date>;
   /** Milliseconds until a date, rounded so that what is due on it is due then; negative when it has passed. */
   abstract until(date: Date): Promise<number>;

@@ -1,8 +1,11 @@
 import { contractRunner } from './contract/contract-runner.js';
+import { describeControl } from './contract/control-contract.js';
+import { describeEnded } from './contract/ended-contract.js';
 import { ContractBench, type JobStoreSubject } from './contract/job-store-subject.js';
 import { describeKeys } from './contract/keys-contract.js';
 import { describeLife } from './contract/life-contract.js';
 import { describeOwnership } from './contract/ownership-contract.js';
+import { describeRescue } from './contract/rescue-contract.js';
 import { describeUpkeep } from './contract/upkeep-contract.js';
 
 /**
@@ -11,7 +14,9 @@ import { describeUpkeep } from './contract/upkeep-contract.js';
  *
  * @example
  * ```ts
- * describeJobStoreContract('MyJobStore', async () => ({ store, transaction: (work) => pool.transaction(work), deleteBucket, close }));
+ * describeJobStoreContract('MyJobStore', async () => ({
+ *   store, peer, transaction: (work) => pool.transaction(work), deleteBucket, close,
+ * }));
  * ```
  */
 export function describeJobStoreContract(name: string, create: () => Promise<JobStoreSubject>): void {
@@ -31,6 +36,9 @@ export function describeJobStoreContract(name: string, create: () => Promise<Job
     runner.describe('life of a job', () => describeLife(bench));
     runner.describe('keys and transactions', () => describeKeys(bench));
     runner.describe('ownership', () => describeOwnership(bench));
+    runner.describe('rescue', () => describeRescue(bench));
+    runner.describe('control', () => describeControl(bench));
+    runner.describe('ends', () => describeEnded(bench));
     runner.describe('upkeep', () => describeUpkeep(bench));
   });
 }

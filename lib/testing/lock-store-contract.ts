@@ -31,19 +31,63 @@ export function describeLockStoreContract(name: string, create: () => Promise<Lo
       expect(await subject.locks.tryLock('another', TTL_MS, b)).toBe(true);
     });
 
-    it('lets exactly one of many win', async () => {
-      const nodes = Array.from({ length: 10 }, (_, index) => ({
+    it('lets exactly one of many win, and one of many who come when it expires', async () => {
+      const nodes = Array.from({ length: 20 }, (_, index) => ({
         id: `n${String(index)}`,
         epoch: String(index),
       }));
-      const won = await Promise.all(nodes.map((node) => subject.locks.tryLock('race', TTL_MS, node)));
-      expect(won.filter(Boolean).length).toBe(1);
+      for (let round = 0; round < 2; round += 1) {
+        const won = await Promise.all(nodes.map((node) => subject.locks.tryLock('race', TTL_MS, node)));
+        expect(won.filter(Boolean).length).toBe(1);
+        await subject.pass(2 * TTL_MS);
+      }
     });
 
-    it('is re-entrant for the same epoch, not for the next one of the same node', async () => {
+    it('is re-entrant for the same epoch, and prolonged by that', async () => {
       expect(await subject.locks.tryLock('again', TTL_MS, a)).toBe(true);
+      await subject.pass(TTL_MS / 2);
       expect(await subject.locks.tryLock('again', TTL_MS, a)).toBe(true);
-      expect(await subject.locks.tryLock('again', TTL_MS, { ...a, epoch: '9' })).toBe(false);
+      await subject.pass(TTL_MS / 2 + 1_000);
+      expect(await subject.locks.tryLock('again', TTL_MS, b)).toBe(false);
+    });
+
+    it('takes a later or an earlier epoch of the same node for somebody else', async () => {
+      const next: NodeRef = { ...a, epoch: '9' };
+      for (const other of [next, { ...a, epoch: '-9' }]) {
+        const name = `epoch ${other.epoch}`;
+        expect(await subject.locks.tryLock(name, TTL_MS, a)).toBe(true);
+        expect(await subject.locks.tryLock(name, TTL_MS, other)).toBe(false);
+        expect(await subject.locks.renew(name, TTL_MS, other)).toBe(false);
+        await subject.locks.release(name, other);
+        expect(await subject.locks.renew(name, TTL_MS, a)).toBe(true);
+        await subject.pass(TTL_MS + 1_000);
+        expect(await subject.locks.tryLock(name, TTL_MS, other)).toBe(true);
+        expect(await subject.locks.renew(name, TTL_MS, a)).toBe(false);
+      }
+    });
+
+    it('knows nothing of the clock of this process', async () => {
+      const now = Date.now;
+      try {
+        expect(await subject.locks.tryLock('skewed', TTL_MS, a)).toBe(true);
+        for (const skewMs of [-10 * TTL_MS, 10 * TTL_MS]) {
+          Date.now = () => now() + skewMs;
+          expect(await subject.locks.tryLock('skewed', TTL_MS, b)).toBe(false);
+          expect(await subject.locks.renew('skewed', TTL_MS, a)).toBe(true);
+        }
+        await subject.pass(TTL_MS + 1_000);
+        expect(await subject.locks.tryLock('skewed', TTL_MS, b)).toBe(true);
+      } finally {
+        Date.now = now;
+      }
+    });
+
+    it('is not there to be renewed before it was taken, nor after its release', async () => {
+      expect(await subject.locks.renew('never', TTL_MS, a)).toBe(false);
+      await subject.locks.release('never', a);
+      expect(await subject.locks.tryLock('never', TTL_MS, a)).toBe(true);
+      await subject.locks.release('never', a);
+      expect(await subject.locks.renew('never', TTL_MS, a)).toBe(false);
     });
 
     it('is free again after a release by its holder', async () => {

@@ -1,20 +1,24 @@
 import { type FactoryProvider } from '@nestjs/common';
-import { DiscoveryService } from '@nestjs/core';
 import { Clock } from '../cluster/clock.js';
+import { ClusterCoordinator } from '../cluster/cluster-coordinator.js';
 import { ClusterMessages } from '../cluster/cluster-messages.js';
+import { NoCoordinator } from '../cluster/no-coordinator.js';
 import { type EngineParts } from '../engine/engine-parts.js';
 import { RatchetRuntime } from '../engine/runtime.js';
+import { HandlerTransactions } from '../engine/transactions/handler-transactions.js';
 import { Intake } from '../intake/intake.js';
 import { ChildIntake } from '../jobs/child-intake.js';
-import { HandlerRegistry } from '../jobs/handler-registry.js';
 import { RetryPolicy } from '../jobs/retry-policy.js';
+import { EngineEvents } from '../observability/engine-events.js';
 import { type RatchetDatabaseLink } from '../ratchet.database.js';
 import { type ResolvedOptions } from '../ratchet.resolve.js';
 import { DATABASE, ENGINE_PARTS, NODE_ID, OPEN_STORE, RESOLVED_OPTIONS } from '../ratchet.tokens.js';
+import { ResultWaiter } from '../scheduler/results/result-waiter.js';
 import { type JobStore } from '../store/job-store.js';
-import { lazyHandlers } from './lazy-handlers.js';
+import { ScheduleStore } from '../store/schedule-store.js';
 import { ManualRuntime } from './manual-runtime.js';
 import { RatchetTester } from './ratchet-tester.js';
+import { testResults } from './test-results.js';
 import { RecordingIntake } from './store/recording-intake.js';
 import { StoreJobSource } from './store/store-job-source.js';
 import { VirtualClock } from './virtual-clock.js';
@@ -42,13 +46,30 @@ export interface OverridableBuilder {
  * ```
  */
 export function manualRatchet<Builder extends OverridableBuilder>(builder: Builder): Builder {
+  override(builder, ClusterCoordinator, [], () => new NoCoordinator());
   override(builder, Clock, [], () => new VirtualClock(Date.now));
-  override(builder, HandlerRegistry, [DiscoveryService], lazyHandlers);
-  override(builder, Intake, [OPEN_STORE, ClusterMessages, DATABASE, RESOLVED_OPTIONS], recordingIntake);
+  override(
+    builder,
+    Intake,
+    [OPEN_STORE, ClusterMessages, EngineEvents, DATABASE, RESOLVED_OPTIONS],
+    recordingIntake,
+  );
+  override(
+    builder,
+    ResultWaiter,
+    [OPEN_STORE, Clock, EngineEvents, ClusterMessages, RESOLVED_OPTIONS],
+    (
+      store: JobStore,
+      clock: Clock,
+      events: EngineEvents,
+      messages: ClusterMessages,
+      { engine }: ResolvedOptions,
+    ) => testResults({ store, clock, events, messages, settings: engine }),
+  );
   override(
     builder,
     RatchetRuntime,
-    [ENGINE_PARTS, Intake, NODE_ID, Clock, RetryPolicy, ChildIntake],
+    [ENGINE_PARTS, Intake, NODE_ID, Clock, RetryPolicy, ChildIntake, HandlerTransactions, ScheduleStore],
     manualRuntime,
   );
   return builder;
@@ -57,10 +78,11 @@ export function manualRatchet<Builder extends OverridableBuilder>(builder: Build
 function recordingIntake(
   store: JobStore,
   messages: ClusterMessages,
+  events: EngineEvents,
   { dataSource }: RatchetDatabaseLink,
   { transaction: ambient }: ResolvedOptions,
 ): RecordingIntake {
-  return new RecordingIntake({ store, messages, dataSource, ambient });
+  return new RecordingIntake({ store, messages, events, dataSource, ambient });
 }
 
 function manualRuntime(
@@ -70,9 +92,20 @@ function manualRuntime(
   clock: VirtualClock,
   retryPolicy: RetryPolicy,
   children: ChildIntake,
+  transactions: HandlerTransactions,
+  schedules: ScheduleStore,
 ): ManualRuntime {
   const { store, events, settings, version, handlers, messages } = parts;
-  const source = new StoreJobSource({ store, intake, events, settings, nodeId, version });
+  const source = new StoreJobSource({
+    store,
+    intake,
+    events,
+    settings,
+    nodeId,
+    version,
+    handlers,
+    schedules,
+  });
   const tester = new RatchetTester({
     source,
     clock,
@@ -80,7 +113,10 @@ function manualRuntime(
     handlers,
     retryPolicy,
     children,
+    transactions,
     messages,
+    events,
+    nodeId,
   });
   return new ManualRuntime(parts, tester);
 }
@@ -88,7 +124,7 @@ function manualRuntime(
 function override<Parts extends never[]>(
   builder: OverridableBuilder,
   token: unknown,
-  inject: NonNullable<FactoryProvider['inject']>,
+  inject: readonly NonNullable<FactoryProvider['inject']>[number][],
   factory: (...parts: Parts) => unknown,
 ): void {
   builder.overrideProvider(token).useFactory({ factory, inject: [...inject] });

@@ -2,6 +2,7 @@ import { lanesOfNode } from '../buckets/lanes-of-node.js';
 import { type ClusterMessages } from '../cluster/cluster-messages.js';
 import { type EngineSettings } from '../engine/engine-settings.js';
 import { RatchetRuntime } from '../engine/runtime.js';
+import { type HandlerTransactions } from '../engine/transactions/handler-transactions.js';
 import { type ChildIntake } from '../jobs/child-intake.js';
 import { type Duration, durationMs } from '../jobs/duration.js';
 import { type HandlerRegistry } from '../jobs/handler-registry.js';
@@ -10,9 +11,11 @@ import { type RetryPolicy } from '../jobs/retry-policy.js';
 import { DURATION_WORDS } from '../jobs/backoff.js';
 import { jobInfo } from '../scheduler/job-info.js';
 import { type HandlerFilter } from '../store/job-store.js';
+import { type EngineEvents } from '../observability/engine-events.js';
 import { type ClaimAnswer, type JobSource } from './job-source.js';
 import { ManualRuntime } from './manual-runtime.js';
 import { type EnqueuedJob, type RanJob } from './ran-job.js';
+import { TestSchedules } from './schedules/test-schedules.js';
 import { eventLoopTurns } from './settled.js';
 import { TestExecutions } from './test-executions.js';
 import { EndlessDrainError, InvalidTravelError, NoTesterError } from './testing-errors.js';
@@ -26,12 +29,27 @@ export interface RatchetTesterParts {
   readonly handlers: HandlerRegistry;
   readonly retryPolicy: RetryPolicy;
   readonly children: ChildIntake;
+  /** Undefined: there is no database. */
+  readonly transactions?: HandlerTransactions;
   readonly messages: ClusterMessages;
+  readonly events: EngineEvents;
+  /** The node that events name. */
+  readonly nodeId: string;
 }
 
 /** What a `TestingModule` or an `INestApplication` has. */
 export interface AppUnderTest {
   get<T>(token: abstract new (...parameters: never[]) => T, options: { strict: false }): T;
+}
+
+/** What the context of an occurrence says. */
+export interface FireOptions {
+  /** `ctx.scheduledFor`. @defaultValue now */
+  readonly at?: Date;
+  /** `ctx.previous`. @defaultValue the last occurrence that became a job */
+  readonly previous?: Date;
+  /** `ctx.missed`. @defaultValue `0` */
+  readonly missed?: number;
 }
 
 export interface DrainJobsOptions {
@@ -60,6 +78,7 @@ export interface DrainJobsOptions {
 export class RatchetTester {
   readonly #parts: RatchetTesterParts;
   readonly #executions: TestExecutions;
+  readonly #schedules: TestSchedules;
   readonly #deaf: () => void;
   /** The last thing asked of the source: one at a time, as a bucket has one exchange in flight. */
   #tail: Promise<unknown> = Promise.resolve();
@@ -68,6 +87,7 @@ export class RatchetTester {
   constructor(parts: RatchetTesterParts) {
     this.#parts = parts;
     this.#executions = new TestExecutions(parts, (work) => this.#turn(work));
+    this.#schedules = new TestSchedules(parts);
     this.#deaf = parts.messages.onSignal(({ kind, jobId, claimSeq }) => {
       if (kind === 'cancel') this.#executions.cut(jobId, claimSeq, 'canceled');
     });
@@ -144,7 +164,9 @@ export class RatchetTester {
         ran.push(await started.ran);
         continue;
       }
-      const waitMs = Math.ceil(started.nextDueInMs ?? Infinity);
+      const { fired, nextInMs = Infinity } = leftMs > 0 ? await this.#look() : NOTHING;
+      if (fired) continue;
+      const waitMs = Math.ceil(Math.min(started.nextDueInMs ?? Infinity, nextInMs));
       if (waitMs > leftMs) return ran;
       leftMs -= waitMs;
       await this.#advance(waitMs);
@@ -152,8 +174,33 @@ export class RatchetTester {
   }
 
   /**
+   * An occurrence of a recurring schedule now, whatever its plan says, and also while a job of it is live: a job that `runNext` or
+   * `drain` runs. With what the context shall say it is one beside the plan, which `RecurringScheduler.occurrences` does not know.
+   *
+   * @param scheduleId - of a `@Recurring` or of `RecurringScheduler.create`, of scope `node` too.
+   * @throws RecurringScheduleNotFoundError
+   *
+   * @example
+   * await tester.fire('daily-digest', { at: new Date('2027-03-28T06:00:00Z'), missed: 3 });
+   * expect(await tester.runNext()).toMatchObject({ outcome: 'succeeded' });
+   */
+  async fire(scheduleId: string, { at, previous, missed }: FireOptions = {}): Promise<EnqueuedJob> {
+    const id = await this.#turn(() =>
+      this.#schedules.fire(scheduleId, {
+        ...(at ? { scheduledFor: at } : {}),
+        ...(previous ? { previous } : {}),
+        ...(missed === undefined ? {} : { missed }),
+      }),
+    );
+    const job = (await this.#parts.source.jobs()).find((one) => one.id === id);
+    if (!job) throw new TypeError(`the job of schedule ${scheduleId} is not there`);
+    return jobInfo(job);
+  }
+
+  /**
    * Moves the clock on. Timeouts and progress reports of running handlers happen on the way; jobs that become due wait for
-   * `runNext` or `drain`.
+   * `runNext` or `drain`. Recurring
+   * schedules fire on the way, each occurrence at its time.
    *
    * @throws InvalidTravelError
    *
@@ -190,6 +237,11 @@ export class RatchetTester {
     return this.#parts.source.now();
   }
 
+  /** Brings the annotated schedules of the application to where its schedules are. `app.init()` calls it. */
+  async register(): Promise<void> {
+    await this.#turn(() => this.#schedules.register());
+  }
+
   /** Gives back what still runs and aborts it. `app.close()` calls it. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
@@ -205,23 +257,31 @@ export class RatchetTester {
   /** Claims in one turn with the start: who moves the clock behind it meets a running handler. */
   #start(name?: string): Promise<{ ran?: Promise<RanJob>; nextDueInMs: number | undefined }> {
     return this.#turn(async () => {
+      await this.#schedules.promote();
       const { job, nextDueInMs } = await this.#claim(name);
-      return job ? { ran: this.#executions.start(job), nextDueInMs } : { nextDueInMs };
+      if (!job) return { nextDueInMs };
+      await this.#executions.requireRunnable(job);
+      return { ran: this.#executions.start(job), nextDueInMs };
     });
   }
 
   #claim(name: string | undefined): Promise<ClaimAnswer> {
-    const handlers: HandlerFilter[] = this.#parts.handlers
-      .all()
-      .map(({ definition }) => ({ name: definition.name, version: definition.version }))
+    const { handlers: registry } = this.#parts;
+    const ofNode = registry.schedules().flatMap(({ jobName }) => registry.find(jobName) ?? []);
+    const names = new Map(
+      [...registry.all(), ...ofNode].map(({ definition }) => [definition.name, definition]),
+    );
+    const handlers: HandlerFilter[] = [...names.values()]
+      .map(({ name: known, version }) => ({ name: known, version }))
       .filter((handler) => name === undefined || handler.name === name);
     return this.#parts.source.claim({ lanes: this.#lanes(), handlers });
   }
 
   #lanes(): string[] {
     const { handlers, settings } = this.#parts;
-    const ofHandlers = handlers.all().map(({ definition }) => definition.lane);
-    return lanesOfNode(settings, ofHandlers).map(({ lane }) => lane);
+    // Those of scope `node` have no lane to be served in, and here their runs are jobs as well.
+    const ofNode = handlers.schedules().map(({ spec }) => spec.template.lane);
+    return lanesOfNode(settings, [...handlers.lanes(), ...ofNode]).map(({ lane }) => lane);
   }
 
   async #isAnyDue(): Promise<boolean> {
@@ -233,7 +293,21 @@ export class RatchetTester {
     return { now: await this.now(), lanes: this.#lanes(), handlers: this.#parts.handlers };
   }
 
+  /** From occurrence to occurrence of recurring schedules. */
   async #advance(ms: number): Promise<void> {
+    let leftMs = ms;
+    for (let steps = 0; steps < MOST_STEPS; steps += 1) {
+      const { nextInMs = Infinity } = await this.#look();
+      if (nextInMs > leftMs) return await this.#move(leftMs);
+      const stepMs = Math.max(1, nextInMs);
+      await this.#move(stepMs);
+      leftMs -= stepMs;
+    }
+    await this.#move(Math.max(0, leftMs));
+    await this.#look();
+  }
+
+  async #move(ms: number): Promise<void> {
     await eventLoopTurns();
     await this.#turn(async () => {
       await this.#parts.source.travel(ms);
@@ -242,12 +316,20 @@ export class RatchetTester {
     await eventLoopTurns();
   }
 
+  #look(): ReturnType<TestSchedules['look']> {
+    return this.#turn(() => this.#schedules.look());
+  }
+
   #turn<T>(work: () => Promise<T>): Promise<T> {
     const turn = this.#tail.then(work, work);
     this.#tail = turn;
     return turn;
   }
 }
+
+/** Occurrences that one journey stops at; those beyond them fire at its end. */
+const MOST_STEPS = 250;
+const NOTHING: Awaited<ReturnType<TestSchedules['look']>> = { fired: false };
 
 function travelMs(call: string, duration: Duration): number {
   const ms = durationMs(duration);

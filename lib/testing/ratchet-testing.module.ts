@@ -1,17 +1,24 @@
 import { type DynamicModule, Module, type Provider } from '@nestjs/common';
-import { DiscoveryModule, DiscoveryService, ModulesContainer } from '@nestjs/core';
+import { DiscoveryModule, ModulesContainer } from '@nestjs/core';
 import { ClusterCoordinator } from '../cluster/cluster-coordinator.js';
 import { ClusterMessages } from '../cluster/cluster-messages.js';
 import { Clock } from '../cluster/clock.js';
 import { NoCoordinator } from '../cluster/no-coordinator.js';
 import { DefaultNodeIdentity, NodeIdentityProvider } from '../cluster/node-identity.js';
+import { LoneStartupCoordinator, StartupCoordinator } from '../cluster/startup-coordinator.js';
 import { RatchetRuntime } from '../engine/runtime.js';
 import { ChildIntake } from '../jobs/child-intake.js';
 import { DefaultRetryPolicy } from '../jobs/default-retry-policy.js';
 import { HandlerRegistry } from '../jobs/handler-registry.js';
 import { RetryPolicy } from '../jobs/retry-policy.js';
 import { EngineEvents } from '../observability/engine-events.js';
+import { RatchetEvents } from '../observability/ratchet-events.js';
+import { RatchetMonitor } from '../observability/ratchet-monitor.js';
 import { guardModuleGraph } from '../ratchet.boot-guard.js';
+import { ratchetEvents } from '../ratchet.events.js';
+import { HANDLERS_INJECT } from '../ratchet.handlers.js';
+import { ratchetMonitor } from '../ratchet.monitor.js';
+import { recurringScheduler } from '../ratchet.recurring.js';
 import { PORT_TOKENS, portProvider } from '../ratchet.ports.js';
 import { type ResolvedOptions } from '../ratchet.resolve.js';
 import { RESOLVED_OPTIONS } from '../ratchet.tokens.js';
@@ -19,9 +26,12 @@ import { PACKAGE_VERSION } from '../ratchet.version.js';
 import { JobMaker } from '../scheduler/job-maker.js';
 import { JobScheduler } from '../scheduler/job-scheduler.js';
 import { SchedulerChildIntake } from '../scheduler/scheduler-child-intake.js';
+import { RecurringScheduler } from '../scheduler/recurring/recurring-scheduler.js';
+import { ResultWaiter } from '../scheduler/results/result-waiter.js';
 import { JobStore } from '../store/job-store.js';
 import { LockStore } from '../store/lock-store.js';
-import { lazyHandlers } from './lazy-handlers.js';
+import { ScheduleStore } from '../store/schedule-store.js';
+import { handlersUnderTest } from './handlers-under-test.js';
 import { JobList } from './list/job-list.js';
 import { LIST_NODE } from './list/listed-job.js';
 import { ListJobSource } from './list/list-job-source.js';
@@ -29,13 +39,15 @@ import { ManualRuntime } from './manual-runtime.js';
 import { RatchetTester } from './ratchet-tester.js';
 import { type RatchetTestingOptions, resolveTestingOptions } from './ratchet-testing.options.js';
 import { refusal } from './refusal.js';
+import { ScheduleList } from './schedules/schedule-list.js';
+import { testResults } from './test-results.js';
 import { VirtualClock } from './virtual-clock.js';
 
 /**
  * `RatchetModule` for unit tests: no database, nothing runs by itself, time stands still. Jobs are kept in a list, run by the
  * engine's own executor when {@link RatchetTester} says so, and known to `JobScheduler` as usual: due times, priorities
  * and their ageing, retries, snoozes, timeouts, the dead letter and `redrive`, `cancel`, business and idempotency keys,
- * children, progress.
+ * children, progress, recurring schedules (those of `@Recurring` and of `RecurringScheduler`).
  *
  * What needs a database (the `transaction` option) fails with `TESTING_NEEDS_DATABASE`: see {@link manualRatchet}.
  *
@@ -60,7 +72,15 @@ export class RatchetTestingModule {
       global: options.isGlobal ?? true,
       imports: [DiscoveryModule, ...(options.imports ?? [])],
       providers: [...(options.extraProviders ?? []), ...providers(options)],
-      exports: [JobScheduler, RatchetRuntime, RatchetTester, ...Object.values(PORT_TOKENS)],
+      exports: [
+        JobScheduler,
+        RecurringScheduler,
+        RatchetEvents,
+        RatchetMonitor,
+        RatchetRuntime,
+        RatchetTester,
+        ...Object.values(PORT_TOKENS),
+      ],
     };
   }
 }
@@ -79,18 +99,30 @@ function providers(options: RatchetTestingOptions): Provider[] {
     { provide: Clock, useFactory: () => new VirtualClock(() => startMs) },
     { provide: JobStore, useFactory: () => refusal<JobStore>('JobStore') },
     { provide: LockStore, useFactory: () => refusal<LockStore>('LockStore') },
+    {
+      provide: ScheduleStore,
+      inject: [JobList, HandlerRegistry],
+      useFactory: (list: JobList, handlers: HandlerRegistry) => new ScheduleList(list, handlers),
+    },
     { provide: ClusterCoordinator, useClass: NoCoordinator },
+    { provide: StartupCoordinator, useClass: LoneStartupCoordinator },
     { provide: NodeIdentityProvider, useFactory: () => new DefaultNodeIdentity(LIST_NODE) },
     portProvider({ retryPolicy: options.retryPolicy }, 'retryPolicy', {
       useFactory: () => new DefaultRetryPolicy(),
     }),
-    { provide: HandlerRegistry, inject: [DiscoveryService], useFactory: lazyHandlers },
+    { provide: HandlerRegistry, inject: [...HANDLERS_INJECT], useFactory: handlersUnderTest },
     {
       provide: ClusterMessages,
       inject: [ClusterCoordinator],
       useFactory: (coordinator: ClusterCoordinator) => new ClusterMessages(coordinator, LIST_NODE),
     },
-    { provide: JobList, inject: [Clock], useFactory: (clock: Clock) => new JobList(clock) },
+    { provide: EngineEvents, useFactory: () => new EngineEvents() },
+    { provide: RatchetEvents, inject: [EngineEvents], useFactory: ratchetEvents },
+    {
+      provide: JobList,
+      inject: [Clock, EngineEvents],
+      useFactory: (clock: Clock, events: EngineEvents) => new JobList(clock, events),
+    },
     {
       provide: JobMaker,
       inject: [RESOLVED_OPTIONS, HandlerRegistry],
@@ -98,19 +130,59 @@ function providers(options: RatchetTestingOptions): Provider[] {
         new JobMaker({ payloadBytes: engine.limits.payloadBytes, idempotencyExpiryMs, handlers }),
     },
     {
+      provide: ResultWaiter,
+      inject: [JobList, Clock, ClusterMessages, EngineEvents, RESOLVED_OPTIONS],
+      useFactory: (
+        store: JobList,
+        clock: Clock,
+        messages: ClusterMessages,
+        events: EngineEvents,
+        { engine }: ResolvedOptions,
+      ) => testResults({ store, clock, messages, events, settings: engine }),
+    },
+    {
       provide: JobScheduler,
-      inject: [JobList, JobMaker, ClusterMessages],
-      useFactory: (list: JobList, maker: JobMaker, messages: ClusterMessages) =>
-        new JobScheduler({ intake: list, store: list, maker, messages }),
+      inject: [JobList, JobMaker, ClusterMessages, EngineEvents, ResultWaiter],
+      useFactory: (
+        list: JobList,
+        maker: JobMaker,
+        messages: ClusterMessages,
+        events: EngineEvents,
+        results: ResultWaiter,
+      ) => new JobScheduler({ intake: list, store: list, maker, messages, events, results }),
+    },
+    {
+      provide: RecurringScheduler,
+      inject: [
+        ScheduleStore,
+        JobMaker,
+        ClusterMessages,
+        EngineEvents,
+        HandlerRegistry,
+        ResultWaiter,
+        RESOLVED_OPTIONS,
+      ],
+      useFactory: recurringScheduler,
     },
     {
       provide: ChildIntake,
-      inject: [JobList, JobMaker],
-      useFactory: (list: JobList, maker: JobMaker) => new SchedulerChildIntake(list, maker),
+      inject: [JobList, JobMaker, ResultWaiter],
+      useFactory: (list: JobList, maker: JobMaker, results: ResultWaiter) =>
+        new SchedulerChildIntake(list, maker, results),
     },
     {
       provide: RatchetTester,
-      inject: [RESOLVED_OPTIONS, JobList, Clock, HandlerRegistry, RetryPolicy, ChildIntake, ClusterMessages],
+      inject: [
+        RESOLVED_OPTIONS,
+        JobList,
+        Clock,
+        HandlerRegistry,
+        RetryPolicy,
+        ChildIntake,
+        ClusterMessages,
+        EngineEvents,
+        ScheduleStore,
+      ],
       useFactory: (
         { engine: settings }: ResolvedOptions,
         list: JobList,
@@ -119,10 +191,18 @@ function providers(options: RatchetTestingOptions): Provider[] {
         retryPolicy: RetryPolicy,
         children: ChildIntake,
         messages: ClusterMessages,
+        events: EngineEvents,
+        schedules: ScheduleStore,
       ) => {
-        const source = new ListJobSource(list, settings.priorityBoostMs);
-        return new RatchetTester({ source, clock, settings, handlers, retryPolicy, children, messages });
+        const source = new ListJobSource(list, settings.priorityBoostMs, handlers, schedules);
+        const app = { clock, settings, handlers, retryPolicy, children, messages, events };
+        return new RatchetTester({ ...app, source, nodeId: LIST_NODE });
       },
+    },
+    {
+      provide: RatchetMonitor,
+      inject: [RatchetRuntime, JobStore, RESOLVED_OPTIONS],
+      useFactory: ratchetMonitor,
     },
     {
       provide: RatchetRuntime,
@@ -135,6 +215,8 @@ function providers(options: RatchetTestingOptions): Provider[] {
         NodeIdentityProvider,
         ClusterMessages,
         ClusterCoordinator,
+        EngineEvents,
+        ResultWaiter,
       ],
       useFactory: (
         { engine: settings }: ResolvedOptions,
@@ -145,10 +227,11 @@ function providers(options: RatchetTestingOptions): Provider[] {
         identity: NodeIdentityProvider,
         messages: ClusterMessages,
         coordinator: ClusterCoordinator,
+        events: EngineEvents,
+        results: ResultWaiter,
       ) => {
-        const events = new EngineEvents(() => undefined);
         const engine = { settings, store, locks, handlers, identity, messages, coordinator, events };
-        return new ManualRuntime({ ...engine, version: PACKAGE_VERSION, resources: [] }, tester);
+        return new ManualRuntime({ ...engine, version: PACKAGE_VERSION, resources: [results] }, tester);
       },
     },
   ];

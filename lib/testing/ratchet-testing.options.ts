@@ -21,6 +21,8 @@ const NEED_DATABASE: readonly string[] = [
   'transaction',
   'jobStore',
   'lockStore',
+  'scheduleStore',
+  'startupCoordinator',
   'coordinator',
   'nodeIdentity',
   'clock',

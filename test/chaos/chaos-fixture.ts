@@ -4,8 +4,18 @@ import { NestFactory } from '@nestjs/core';
 import { JobScheduler, RatchetModule } from 'nestjs-ratchet';
 import { type Mutation } from '../support/compile.mjs';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { createSideTables } from './history-checker.js';
+import { createSideTables, type Finding, judge, type Known, watchMembership } from './history-checker.js';
+import { type OwnServer } from './own-server.js';
 import { compileLibrary, WorkerProcess, type WorkerEvent } from './worker-process.js';
+
+export const GRACE_MS = 2_000;
+/** Nodes that notice a death soon. */
+export const SOON = { heartbeat: { grace: GRACE_MS, interval: 500 } };
+
+/** How much of something: with `RATCHET_CHAOS_FULL=1` more than what is enough to see it. */
+export function size(enough: number, full: number): number {
+  return process.env['RATCHET_CHAOS_FULL'] === '1' ? full : enough;
+}
 
 /** A database, a client that only enqueues, and workers that are real processes. Registers its own hooks. */
 export class ChaosFixture {
@@ -15,19 +25,44 @@ export class ChaosFixture {
   #client!: INestApplicationContext;
   #library!: string;
 
-  constructor(name: string, mutations: readonly Mutation[] = []) {
-    beforeAll(() => {
+  /** `server`: its own one, that the tests may stop. */
+  constructor(name: string, mutations: readonly Mutation[] = [], server?: OwnServer) {
+    beforeAll(async () => {
       this.#library = compileLibrary(name, mutations);
-    });
-    beforeEach(() => this.#open());
-    afterEach(() => this.#close());
-    afterAll(() => {});
+      await server?.open();
+    }, 120_000);
+    beforeEach(() => this.#open(), 60_000);
+    afterEach(() => this.#close(), 60_000);
+    afterAll(() => server?.close(), 60_000);
   }
 
-  start(options: Record<string, unknown> = {}, nodeId = 'node-a'): WorkerProcess {
-    const worker = new WorkerProcess(this.#library, this.database.url, nodeId, options);
+  get workers(): readonly WorkerProcess[] {
+    return this.#workers;
+  }
+
+  start(
+    options: Record<string, unknown> = {},
+    nodeId = 'node-a',
+    how: { script?: string; url?: string } = {},
+  ): WorkerProcess {
+    const { script, url = this.database.url } = how;
+    const worker = new WorkerProcess({
+      library: this.#library,
+      url,
+      sideUrl: this.database.url,
+      nodeId,
+      options,
+      ...(script ? { script } : {}),
+    });
     this.#workers.push(worker);
     return worker;
+  }
+
+  async enqueue(name: string, payload: object, count: number): Promise<string[]> {
+    const handles = await Promise.all(
+      Array.from({ length: count }, () => this.scheduler.enqueueNamed(name, payload)),
+    );
+    return handles.map(({ id }) => id);
   }
 
   /** Lets a held job go on: in every process, or in one. */
@@ -46,6 +81,15 @@ export class ChaosFixture {
     });
   }
 
+  /** The verdict on the run; a node id of these processes died with all that it held when it was killed. */
+  judge(
+    acknowledged: readonly string[],
+    known: Omit<Known, 'acknowledged' | 'killed'> = {},
+  ): Promise<Finding[]> {
+    const killed = this.#workers.filter((worker) => worker.crashed).map(({ pid }) => pid);
+    return judge(this.database, { acknowledged, killed, graceMs: GRACE_MS, ...known });
+  }
+
   async #open(): Promise<void> {
     this.database = await createTestDatabase();
     await createSideTables(this.database);
@@ -53,6 +97,7 @@ export class ChaosFixture {
     class Client {}
     this.#client = await NestFactory.createApplicationContext(Client, { logger: false, abortOnError: false });
     this.scheduler = this.#client.get(JobScheduler);
+    await watchMembership(this.database);
   }
 
   async #close(): Promise<void> {
@@ -68,10 +113,18 @@ export const begun =
   (event: WorkerEvent): boolean =>
     event.event === 'begin' && (job === undefined || event.job === job);
 
-/** Asks the database again and again, as the people outside would. */
+/** The process said so. */
+export const said =
+  (name: WorkerEvent['event'], detail: Partial<WorkerEvent> = {}) =>
+  (event: WorkerEvent): boolean =>
+    event.event === name &&
+    Object.entries(detail).every(([key, value]) => event[key as keyof WorkerEvent] === value);
+
+/** Asks the database again and again, as the people outside would; also while it is away. */
 export async function until<T>(look: () => Promise<T | undefined | false>): Promise<T> {
   for (;;) {
-    const seen = await look();
+    const seen = await look().catch(() => undefined);
     if (seen) return seen;
+    await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }

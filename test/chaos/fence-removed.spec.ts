@@ -1,5 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { begun, ChaosFixture } from './chaos-fixture.js';
+import { pollOption } from '../support/poll.js';
 
 /**
  * The negative control of the fence: the same scenario as in one-node.spec.ts, with a library whose settle does not compare
@@ -16,8 +17,8 @@ const chaos = new ChaosFixture('fence-removed', [
 
 it('without the fence a late finisher ends the job of its heir', async () => {
   const { id } = await chaos.scheduler.enqueueNamed('chaos.hold', {});
-  // It polls only once in an hour: nothing tells it that it lost before it speaks for the job.
-  const frozen = chaos.start({ pollInterval: '1h' });
+  // It polls once in an hour and beats seldom: nothing tells it that it lost before it speaks for the job.
+  const frozen = chaos.start({ poll: pollOption('1h'), heartbeat: { interval: '10m', grace: '1h' } });
   await frozen.until(begun(id));
   frozen.kill('SIGSTOP');
   const heir = chaos.start();

@@ -15,12 +15,52 @@ export function compileLibrary(name: string, mutations: readonly Mutation[] = []
   return pathToFileURL(join(folder, 'index.js')).href;
 }
 
+/** Events of the worker script itself, and of the engine in it (lib/observability/engine-events.ts). */
 export interface WorkerEvent {
-  readonly event: 'ready' | 'begin' | 'poison' | 'abort' | 'exit' | 'unhandledRejection';
+  readonly event:
+    | 'ready'
+    | 'begin'
+    | 'abort'
+    | 'child'
+    | 'freezing'
+    | 'failed'
+    | 'ended'
+    | 'exit'
+    | 'unhandledRejection'
+    | 'registered'
+    | 'declared_dead'
+    | 'node_dead'
+    | 'lease'
+    | 'rescued'
+    | 'lost'
+    | 'late'
+    | 'loop_lag'
+    | 'coordinator';
   readonly pid: number;
   readonly job?: string;
+  readonly jobId?: string;
   readonly seq?: string;
+  readonly name?: string;
   readonly reason?: string;
+  readonly answer?: string;
+  readonly node?: string;
+  readonly epoch?: string;
+  readonly held?: boolean;
+  readonly recorded?: boolean;
+  readonly recovered?: number;
+  readonly state?: string;
+  readonly lagMs?: number;
+  readonly handlers?: readonly string[];
+}
+
+export interface WorkerOptions {
+  readonly library: string;
+  readonly url: string;
+  /** For the side tables: not by the road that the test may block. */
+  readonly sideUrl: string;
+  readonly nodeId: string;
+  readonly options: Record<string, unknown>;
+  readonly script?: string;
 }
 
 /** A real process with a real node in it, and what it says. */
@@ -28,22 +68,18 @@ export class WorkerProcess {
   readonly events: WorkerEvent[] = [];
   /** Everything it wrote that is no event: log lines. */
   readonly log: string[] = [];
+  readonly nodeId: string;
   readonly exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
   readonly #child: ChildProcess;
   readonly #waiting = new Set<() => void>();
 
-  constructor(library: string, url: string, nodeId: string, options: Record<string, unknown> = {}) {
-    this.#child = spawn(
-      process.execPath,
-      [
-        fileURLToPath(new URL('./worker.mjs', import.meta.url)),
-        url,
-        nodeId,
-        JSON.stringify(options),
-        library,
-      ],
-      { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, NODE_OPTIONS: '' } },
-    );
+  constructor({ library, url, sideUrl, nodeId, options, script = './worker.mjs' }: WorkerOptions) {
+    this.nodeId = nodeId;
+    const path = fileURLToPath(new URL(script, import.meta.url));
+    this.#child = spawn(process.execPath, [path, url, nodeId, JSON.stringify(options), library, sideUrl], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, NODE_OPTIONS: '' },
+    });
     const hear = (line: string): void => {
       if (line.startsWith('{"event"')) this.events.push(JSON.parse(line) as WorkerEvent);
       else this.log.push(line);
@@ -65,6 +101,11 @@ export class WorkerProcess {
 
   get alive(): boolean {
     return this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  /** It ended without a drain. */
+  get crashed(): boolean {
+    return this.#child.signalCode === 'SIGKILL' || this.#child.signalCode === 'SIGABRT';
   }
 
   /** Resolves with the n-th event (from 1) that matches; rejects with the log when the process ends first. */

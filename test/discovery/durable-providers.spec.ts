@@ -63,7 +63,7 @@ describe('durable providers', () => {
     await app.init();
     const handler = new JobExplorer(app.get(DiscoveryService), new JobMetadataAccessor())
       .explore()
-      .get('tenant.job');
+      .handlers.get('tenant.job');
     const outcomes: unknown[] = [];
     for (const tenant of ['a', 'b', 'a', 'b', 'a']) {
       outcomes.push(await handler?.invoke({}, { metadata: { tenant } } as unknown as JobContext));

@@ -3,10 +3,12 @@ import { type ModuleMetadata, Controller, Inject, Injectable, Module, Scope } fr
 import { DiscoveryModule, DiscoveryService, ModuleRef, REQUEST } from '@nestjs/core';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { Job } from '../../lib/decorators/job.decorator.js';
+import { OnJobFailure } from '../../lib/decorators/on-job-failure.decorator.js';
 import { JOB_MARK } from '../../lib/decorators/job-mark.js';
 import { DiscoveredHandlers } from '../../lib/discovery/discovered-handlers.js';
 import { JobExplorer } from '../../lib/discovery/job.explorer.js';
 import { JobMetadataAccessor } from '../../lib/discovery/job-metadata.accessor.js';
+import { defineJob } from '../../lib/jobs/define-job.js';
 import { type JobContext } from '../../lib/jobs/job-context.js';
 
 let app: TestingModule | undefined;
@@ -47,6 +49,8 @@ function run(
 
 const refusal = (code: string, message: RegExp) =>
   expect.objectContaining({ code, message: expect.stringMatching(message) });
+
+const Send = defineJob('send');
 
 @Injectable()
 class Mailer {
@@ -254,7 +258,7 @@ describe('discovery', () => {
         override run(): void {}
       }
       await expect(discover({ providers: [Silent] })).rejects.toEqual(
-        refusal('HANDLER_HIDDEN', /Silent\.run: overrides Base\.run, the handler of "hidden"/),
+        refusal('HANDLER_HIDDEN', /Silent\.run: overrides Base\.run without its @Job\("hidden"\)/),
       );
     });
 
@@ -316,6 +320,54 @@ describe('discovery', () => {
       class Invoices {}
       await expect(discover({ imports: [Orders, Invoices] })).rejects.toEqual(
         refusal('DUPLICATE_HANDLER', /MailJobs\.send \(in Invoices\): .*MailJobs\.send \(in Orders\)/),
+      );
+    });
+
+    it('two methods for the failure of one job, both classes named, and a job beside them is none of them', async () => {
+      @Injectable()
+      class First {
+        @OnJobFailure(Send)
+        tell(): void {}
+        @Job(Send)
+        send(): void {}
+      }
+      @Injectable()
+      class Second {
+        @OnJobFailure(defineJob('send', { version: 2 }))
+        tell(): void {}
+      }
+      const handlers = await discover({ providers: [First] });
+      expect(
+        handlers.all().map(({ owner, definition, failureOf }) => [owner, definition.name, failureOf]),
+      ).toEqual([
+        ['First.tell', 'send#failed', Send],
+        ['First.send', 'send', undefined],
+      ]);
+      await app?.close();
+      await expect(discover({ providers: [First, Second] })).rejects.toEqual(
+        refusal(
+          'DUPLICATE_HANDLER',
+          /Second\.tell: the failure of "send" .*by First\.tell; a job has one failure handler.*differ in version/,
+        ),
+      );
+    });
+
+    it('a failure handler that is transient, or hidden by an override', async () => {
+      class Base {
+        @OnJobFailure(Send)
+        tell(): void {}
+      }
+      @Injectable()
+      class Silent extends Base {
+        override tell(): void {}
+      }
+      @Injectable({ scope: Scope.TRANSIENT })
+      class Fleeting extends Base {}
+      await expect(discover({ providers: [Silent] })).rejects.toEqual(
+        refusal('HANDLER_HIDDEN', /Silent\.tell: overrides Base\.tell without its @OnJobFailure\("send"\)/),
+      );
+      await expect(discover({ providers: [Fleeting] })).rejects.toEqual(
+        refusal('TRANSIENT_HANDLER', /Fleeting\.tell: @OnJobFailure\("send"\)/),
       );
     });
 

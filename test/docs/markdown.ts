@@ -21,9 +21,10 @@ export interface Snippet {
   readonly fileName: string | undefined;
 }
 
-/** README and everything in docs/. */
+/** README and everything in docs/ and its folders. */
 export function pages(): string[] {
-  return ['README.md', ...readdirSync(join(ROOT, 'docs')).map((name) => `docs/${name}`)].filter((name) =>
+  const inside = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' });
+  return ['README.md', ...inside.map((name) => `docs/${name.replaceAll('\\', '/')}`)].filter((name) =>
     name.endsWith('.md'),
   );
 }

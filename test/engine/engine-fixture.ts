@@ -22,7 +22,8 @@ export function engineFixture(): EngineFixture {
   afterEach(async () => {
     await Promise.all(nodes.splice(0).map((node) => node.runtime.close()));
     await database.query(
-      'truncate ratchet.job, ratchet.job_history, ratchet.dead_letter, ratchet.execution, ratchet.bucket, ratchet.node, ratchet.notice',
+      'truncate ratchet.job, ratchet.job_history, ratchet.dead_letter, ratchet.execution, ratchet.bucket, ratchet.node, ratchet.notice, ' +
+        'ratchet.schedule, ratchet.occurrence, ratchet.lease',
     );
     logs.length = 0;
   });

@@ -91,6 +91,7 @@ describe('a timeout', () => {
   it('keeps the error of a body that fails afterwards', async () => {
     const { fixture, fail } = held();
     const execution = fixture.start({ timeoutMs: 1_000 });
+    await settled();
     fixture.clock.advance(1_000);
     fail(new Error('stopped'));
     expect(await execution.ended).toMatchObject({
@@ -353,5 +354,60 @@ describe('progress', () => {
     });
     expect((await fixture.start().settlement).outcome).toBe('succeeded');
     expect(warn).toHaveBeenCalledTimes(1);
+  });
+});
+
+describe('one that waits for its transaction', () => {
+  /** Its transaction begins when the test says so. */
+  function waiting(): {
+    fixture: ExecutorFixture;
+    begin: (transaction: unknown) => void;
+    fail: (error: unknown) => void;
+  } {
+    let begin!: (transaction: unknown) => void;
+    let fail!: (error: unknown) => void;
+    const begun = new Promise((resolve, reject) => {
+      begin = resolve;
+      fail = reject;
+    });
+    const fixture = new ExecutorFixture(() => undefined, {
+      transactional: true,
+      transactions: { begin: () => begun as never },
+    });
+    return { fixture, begin, fail };
+  }
+
+  it.each<AbortKind>(['canceled', 'lost', 'shutdown'])(
+    'ignores nothing and leaves no timer when it is %s',
+    async (kind) => {
+      const { fixture, begin } = waiting();
+      const rollBack = jest.fn(() => Promise.resolve());
+      const execution = fixture.start({ timeoutMs: 1_000 });
+      await settled();
+      execution.abort(kind);
+      fixture.clock.advance(60_000);
+      expect(warn).not.toHaveBeenCalled();
+      begin({ rollBack });
+      await execution.ended;
+      expect(rollBack).toHaveBeenCalledTimes(1);
+      expect(fixture.clock.pending).toBe(0);
+      execution.abort('shutdown');
+      expect(fixture.clock.pending).toBe(0);
+    },
+  );
+
+  it('leaves none either when it cannot begin, or need not', async () => {
+    for (const end of ['rejected', 'lost']) {
+      const { fixture, begin, fail } = waiting();
+      const execution = fixture.start({ timeoutMs: 1_000 });
+      await settled();
+      execution.abort('canceled');
+      if (end === 'lost') begin(undefined);
+      else fail(new Error('no'));
+      await execution.ended;
+      fixture.clock.advance(60_000);
+      expect(fixture.clock.pending).toBe(0);
+    }
+    expect(warn).not.toHaveBeenCalled();
   });
 });

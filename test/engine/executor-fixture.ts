@@ -30,7 +30,7 @@ class Children extends ChildIntake {
     options: EnqueueOptions,
   ): Promise<JobHandle> {
     this.calls.push({ parent, name: definition.name, payload, options });
-    return Promise.resolve({ id: 'child', created: true });
+    return Promise.resolve({ id: 'child', created: true, result: () => Promise.resolve(undefined) });
   }
 }
 
@@ -62,6 +62,7 @@ export function claimed(given: Partial<ClaimedJob> = {}): ClaimedJob {
     scheduledAt: new Date(0),
     place: '1970-01-01 00:00:00+00',
     createdAt: new Date(0),
+    waitedMs: 0,
     executions: 1,
     failures: 0,
     crashes: 0,
@@ -86,7 +87,11 @@ export class ExecutorFixture {
 
   constructor(
     body: Body,
-    { definition = Work, ...parts }: { definition?: JobDefinition } & Partial<ExecutorParts> = {},
+    {
+      definition = Work,
+      transactional = false,
+      ...parts
+    }: { definition?: JobDefinition; transactional?: boolean } & Partial<ExecutorParts> = {},
   ) {
     this.executor = new Executor({
       settings: {
@@ -97,6 +102,7 @@ export class ExecutorFixture {
       handlers: new OneHandler({
         definition,
         owner: 'Works.work',
+        ...(transactional ? { transactional: { isolation: undefined } } : {}),
         // As the registry does: the handler's own throw arrives as a rejection or at once.
         invoke: (payload, context) => body(payload, context) as Promise<unknown>,
       }),

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import { deferred } from '../support/engine-node.js';
 import { createFlakyNetwork, type FlakyNetwork } from '../support/flaky-network.js';
 import { engineFixture } from './engine-fixture.js';
+import { pollEvery } from '../support/poll.js';
 
 describe('a database that fails', () => {
   const fixture = engineFixture();
@@ -55,7 +56,7 @@ describe('a database that fails', () => {
             ['a', { concurrency: 2 }],
             ['b', { concurrency: 2 }],
           ]),
-          pollIntervalMs: 50,
+          ...pollEvery(50),
         },
         handlers: { work: () => hold.promise },
       },
@@ -126,18 +127,11 @@ describe('a database that fails', () => {
     const unhandled: unknown[] = [];
     const note = (reason: unknown): void => void unhandled.push(reason);
     process.on('unhandledRejection', note);
-    const one = await fixture.node({ handlers: { work: () => {} }, settings: { pollIntervalMs: 20 } });
+    const one = await fixture.node({ handlers: { work: () => {} }, settings: { ...pollEvery(20) } });
     for (const method of ['registerNode', 'rescueOwn', 'openBucket'] as const) {
       void one.faults.fail(method, { kind: 'unavailable', when: 'before' });
     }
-    for (const method of [
-      'probe',
-      'foreign',
-      'reconcile',
-      'takeNotices',
-      'retain',
-      'ensurePartitions',
-    ] as const) {
+    for (const method of ['probe', 'foreign', 'reconcile', 'beat', 'retain', 'ensurePartitions'] as const) {
       void one.faults.fail(method, { kind: 'unknown', when: 'after' });
     }
     void one.faults.fail('exchange', { kind: 'unknown', when: 'after' });

@@ -4,6 +4,7 @@ import { SystemClock } from '../../lib/cluster/clock.js';
 import { currentJob } from '../../lib/engine/async-context.js';
 import { type JobContext } from '../../lib/jobs/job-context.js';
 import { engineFixture, type Node } from './engine-fixture.js';
+import { pollEvery } from '../support/poll.js';
 
 /** What a request would hold: its tenant, its trace, its open transaction. */
 const request = new AsyncLocalStorage<string>();
@@ -24,7 +25,7 @@ describe('the async context of jobs', () => {
     const look = (context: JobContext): void =>
       void seen.push(request.getStore() ?? (currentJob() === context ? 'own' : 'lost'));
     const made = await fixture.node({
-      settings: { pollIntervalMs: 59_000 },
+      settings: { ...pollEvery(59_000) },
       parts: { clock },
       handlers: {
         work: async (_payload, context) => {

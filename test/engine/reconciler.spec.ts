@@ -3,6 +3,7 @@ import { SystemClock } from '../../lib/cluster/clock.js';
 import { type ClaimedJob } from '../../lib/store/job-store.js';
 import { deferred } from '../support/engine-node.js';
 import { engineFixture } from './engine-fixture.js';
+import { pollEvery } from '../support/poll.js';
 
 /** Real time, except that the minute between two reconciles is short. */
 class HastyClock extends SystemClock {
@@ -13,7 +14,7 @@ class HastyClock extends SystemClock {
 
 describe('the reconcile of every minute', () => {
   const fixture = engineFixture();
-  const settings = { pollIntervalMs: 59_000 };
+  const settings = { ...pollEvery(59_000) };
 
   it('finds a claim that nobody knows, runs it, and shouts', async () => {
     const one = await fixture.node({

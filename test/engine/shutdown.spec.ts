@@ -141,6 +141,22 @@ describe('start and shutdown', () => {
     hold.resolve();
   });
 
+  it('leaves and closes while a heartbeat gets no answer, and asks nothing of a closed store', async () => {
+    const one = await fixture.node({ handlers: { work: () => {} } });
+    const answer = deferred();
+    one.real.beat = async () => {
+      await answer.promise;
+      return { alive: true, nodes: 1, lost: false, notices: [], scheduleInMs: undefined };
+    };
+    const faults: string[] = [];
+    one.events.on('fault', ({ where, message }) => faults.push(`${where} ${message}`));
+    await one.runtime.start();
+    await one.runtime.close();
+    expect(await fixture.database.query('select 1 from ratchet.node')).toEqual([]);
+    answer.resolve();
+    expect(faults).toEqual([]);
+  });
+
   it('what an earlier process of the same id held runs again, with one crash charged', async () => {
     const hold = deferred();
     const first = await createPostgresNode(fixture.database.url, {
@@ -211,7 +227,7 @@ describe('start and shutdown', () => {
       const beganMs = performance.now();
       hold.resolve();
       await one.runtime.close();
-      expect(performance.now() - beganMs).toBeLessThan(200 + 7_000);
+      expect(performance.now() - beganMs).toBeLessThan(200 + 12_000);
       await network.close();
     }
   });
@@ -266,7 +282,7 @@ describe('start and shutdown', () => {
       expect(await one.store.executions(id!)).toMatchObject([{ outcome: 'released' }]);
     });
     const lines = fixture.logs.filter(({ level }) => level === 'error').map(({ line }) => line);
-    expect(lines).toContainEqual(expect.stringMatching(/refuses to record 1 outcomes/));
+    expect(lines).toContainEqual(expect.stringMatching(/refuses to record 1 outcome /));
     expect(await fixture.database.query('select 1 from ratchet.bucket')).toEqual([]);
     expect(await fixture.database.query('select 1 from ratchet.node')).toEqual([]);
   });
@@ -344,11 +360,11 @@ describe('start and shutdown', () => {
     await one.runtime.close();
   });
 
-  it('a hundred rounds of start and close leave no connection, no row and no timer behind', async () => {
+  it('thirty rounds of start and close leave no connection, no row and no timer behind', async () => {
     const one = await createPostgresNode(fixture.database.url, { handlers: { work: () => {} } });
     await one.runtime.close();
     const timers = process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
-    for (let round = 0; round < 100; round += 1) {
+    for (let round = 0; round < 30; round += 1) {
       const node = await createPostgresNode(fixture.database.url, { handlers: { work: () => {} } });
       const settled = node.events.next('settled');
       await node.runtime.start();

@@ -2,9 +2,12 @@ import { describe, expect, it } from '@jest/globals';
 import { type JobContext } from '../../lib/jobs/job-context.js';
 import { deferred } from '../support/engine-node.js';
 import { engineFixture } from './engine-fixture.js';
+import { pollEvery } from '../support/poll.js';
 
 describe('signals to running executions', () => {
   const fixture = engineFixture();
+  /** Notices come with heartbeats. */
+  const heartbeat = { baseMs: 500, graceMs: 3_000, stallMs: 300_000 };
   /** Runs until its signal is aborted, and answers with the reason. */
   function obedient(): {
     run: (payload: unknown, context: JobContext) => Promise<never>;
@@ -31,7 +34,7 @@ describe('signals to running executions', () => {
     'a cancel is heard by %s; the late outcome is discarded',
     async (way) => {
       const { run, reason } = obedient();
-      const one = await fixture.node({ settings: { pollIntervalMs: 25 }, handlers: { work: run } });
+      const one = await fixture.node({ settings: { ...pollEvery(25), heartbeat }, handlers: { work: run } });
       await one.runtime.start();
       const begun = one.events.next('claimed');
       const [id] = await one.enqueue({});
@@ -68,7 +71,7 @@ describe('signals to running executions', () => {
 
   it('leaves no notice behind: not after a cancel that was heard as a signal, nor after the drain', async () => {
     const { run } = obedient();
-    const one = await fixture.node({ settings: { pollIntervalMs: 25 }, handlers: { work: run } });
+    const one = await fixture.node({ settings: { ...pollEvery(25), heartbeat }, handlers: { work: run } });
     await one.runtime.start();
     const begun = one.events.next('claimed');
     const [id] = await one.enqueue({});

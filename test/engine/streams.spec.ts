@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { type ProbeAnswer, type StreamPlace } from '../../lib/store/job-store.js';
 import { newJob } from '../support/store.js';
 import { engineFixture } from './engine-fixture.js';
+import { pollEvery } from '../support/poll.js';
 
 describe('what stands at the head of a stream', () => {
   const fixture = engineFixture();
@@ -76,7 +77,7 @@ describe('what stands at the head of a stream', () => {
   });
 
   it('a suspect, which is taken from anywhere in its stream, moves no floor past what nobody claimed', async () => {
-    const one = await fixture.node({ settings: { pollIntervalMs: 59_000 }, handlers: { work: () => {} } });
+    const one = await fixture.node({ settings: { ...pollEvery(59_000) }, handlers: { work: () => {} } });
     // As if a pinned snapshot kept a million dead entries before the floor.
     one.real.probe = (): Promise<ProbeAnswer> => Promise.resolve({ oldest: {}, tookMs: 5 });
     await one.runtime.start();
@@ -100,7 +101,7 @@ describe('what stands at the head of a stream', () => {
   });
 
   it('an idle bucket without a floor sends no probe', async () => {
-    const one = await fixture.node({ settings: { pollIntervalMs: 10 }, handlers: { work: () => {} } });
+    const one = await fixture.node({ settings: { ...pollEvery(10) }, handlers: { work: () => {} } });
     await one.runtime.start();
     await one.count('turn', 20);
     expect(one.faults.calls('probe')).toBe(0);

@@ -56,34 +56,25 @@ describe('planTurn', () => {
 });
 
 describe('LookTimes', () => {
-  it('looks at the poll, or earlier when something is due', () => {
-    const times = new LookTimes(2_000);
-    expect(times.nextInMs(0)).toBe(0);
-    times.looked(0, true, undefined);
-    expect(times.nextInMs(500)).toBe(1_500);
-    times.looked(0, true, 300);
+  it('looks when something is due', () => {
+    const times = new LookTimes();
+    expect(times.nextInMs(0)).toBe(Infinity);
+    times.cameShort(0, 300);
     expect(times.nextInMs(0)).toBe(301);
     times.dueIn(0, 100);
     expect(times.nextInMs(0)).toBe(100);
   });
 
   it('keeps what it was told while a claim was under way, whose answer cannot know it', () => {
-    const times = new LookTimes(60_000);
+    const times = new LookTimes();
     times.dueIn(0, 50);
     times.looking();
     times.dueIn(0, 300);
-    times.looked(100, true, undefined);
+    times.cameShort(100, undefined);
     expect(times.nextInMs(100)).toBe(200);
     times.looking();
-    times.looked(400, true, undefined);
-    expect(times.nextInMs(400)).toBe(60_000);
-  });
-
-  it('keeps what it knows after a full claim, which says nothing of the next due job', () => {
-    const times = new LookTimes(60_000);
-    times.looked(0, true, 300);
-    times.looked(10, false, undefined);
-    expect(times.nextInMs(10)).toBe(291);
+    times.cameShort(400, undefined);
+    expect(times.nextInMs(400)).toBe(Infinity);
   });
 });
 

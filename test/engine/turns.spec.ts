@@ -5,6 +5,7 @@ import { type ExchangeAnswer } from '../../lib/store/job-store.js';
 import { newJob } from '../support/store.js';
 import { deferred } from '../support/engine-node.js';
 import { engineFixture } from './engine-fixture.js';
+import { pollEvery } from '../support/poll.js';
 
 /** Breaks once, when a test says so. */
 class BrittleClock extends SystemClock {
@@ -40,7 +41,7 @@ class EarlyClock extends SystemClock {
 
 describe('the turns of a bucket', () => {
   const fixture = engineFixture();
-  const settings = { pollIntervalMs: 59_000 };
+  const settings = { ...pollEvery(59_000) };
 
   it('a job told as delayed during a turn runs when it is due, although that turn’s answer knows nothing of it', async () => {
     const one = await fixture.node({ settings, handlers: { work: () => {} } });

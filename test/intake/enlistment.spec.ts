@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import { type DataSource } from 'typeorm';
 import { Enlistment } from '../../lib/intake/enlistment.js';
 import { JoinedTransaction } from '../../lib/intake/joined-transaction.js';
+import { TransactionEnd } from '../../lib/intake/transaction-end.js';
 import { type QueryRunnerShape } from '../../lib/intake/typeorm-shapes.js';
 import { type StoreTransaction } from '../../lib/store/job-store.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
@@ -20,7 +21,8 @@ describe.each(TYPEORM_VERSIONS)('Enlistment with TypeORM $version', ({ make }) =
     return transaction.query('select 1', []).then(() => reached);
   };
 
-  const join = (runner: QueryRunnerShape): JoinedTransaction => new JoinedTransaction(runner);
+  const join = (runner: QueryRunnerShape): JoinedTransaction =>
+    new JoinedTransaction(runner, new TransactionEnd(runner));
   const find = async (given: unknown): Promise<JoinedTransaction | undefined> => {
     const joined = enlistment.find(given);
     if (joined) await enlistment.requireReach(joined);

@@ -7,6 +7,7 @@ import { JobScheduler } from '../../lib/scheduler/job-scheduler.js';
 import { JobMaker } from '../../lib/scheduler/job-maker.js';
 import { type Inserted, type JobStore, type NewJob } from '../../lib/store/job-store.js';
 import { StoreError } from '../../lib/store/store-fault.js';
+import { noResults } from '../support/results.js';
 import { createRatchetDatabase, type RatchetDatabase, somebodyWaitsForALock } from './ratchet-database.js';
 
 const Note = defineJob<{ n: number }>('note');
@@ -143,7 +144,7 @@ describe('Intake on a database', () => {
       }) as JobStore;
       const intake = new Intake({ store, messages: app.messages, dataSource: app.source });
       const maker = new JobMaker({ payloadBytes: 1_000_000, idempotencyExpiryMs: 1_000 });
-      return new JobScheduler({ store, intake, maker, messages: app.messages });
+      return new JobScheduler({ store, intake, maker, messages: app.messages, results: noResults });
     };
 
     it.each([{}, { businessKey: 'k' }, { idempotencyKey: 'i' }, { businessKey: 'k', idempotencyKey: 'i' }])(
@@ -195,7 +196,7 @@ describe('Intake on a database', () => {
     const { store, messages } = app;
     const intake = new Intake({ store, messages, limits: { jobs: 20, bytes: 1_000_000 } });
     const maker = new JobMaker({ payloadBytes: 1_000, idempotencyExpiryMs: 1_000 });
-    const scheduler = new JobScheduler({ store, intake, maker, messages });
+    const scheduler = new JobScheduler({ store, intake, maker, messages, results: noResults });
     const wave = (): Promise<PromiseSettledResult<JobHandle>[]> =>
       Promise.allSettled(
         Array.from({ length: 30 }, (_, n) =>
@@ -213,7 +214,13 @@ describe('Intake on a database', () => {
     const before = app.source.subscribers.length;
     const intake = new Intake({ store: app.store, messages: app.messages, dataSource: app.source });
     const maker = new JobMaker({ payloadBytes: 1_000, idempotencyExpiryMs: 1_000 });
-    const scheduler = new JobScheduler({ store: app.store, intake, maker, messages: app.messages });
+    const scheduler = new JobScheduler({
+      store: app.store,
+      intake,
+      maker,
+      messages: app.messages,
+      results: noResults,
+    });
     await app.source.transaction((transaction) => scheduler.enqueue(Note, { n: 1 }, { transaction }));
     expect(app.source.subscribers.length).toBe(before + 1);
     const settled: string[] = [];

@@ -102,7 +102,7 @@ describe('any mix of enqueues with keys', () => {
           assert.ok(ids.size <= 1, `idempotency key ${key} was answered with ${[...ids].join(' and ')}`);
         }
       }),
-      { numRuns: 60 },
+      { numRuns: 30 },
     );
   }, 120_000);
 });

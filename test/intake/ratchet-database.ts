@@ -3,6 +3,7 @@ import { ClusterMessages } from '../../lib/cluster/cluster-messages.js';
 import { type Wakeup } from '../../lib/cluster/cluster-coordinator.js';
 import { NoCoordinator } from '../../lib/cluster/no-coordinator.js';
 import { Intake } from '../../lib/intake/intake.js';
+import { EngineEvents } from '../../lib/observability/engine-events.js';
 import { JobMaker } from '../../lib/scheduler/job-maker.js';
 import { JobScheduler } from '../../lib/scheduler/job-scheduler.js';
 import { SchedulerChildIntake } from '../../lib/scheduler/scheduler-child-intake.js';
@@ -10,6 +11,7 @@ import { connectionConfigOf } from '../../lib/store/postgres/connections/connect
 import { DataSourceSqlClient } from '../../lib/store/postgres/connections/data-source-sql-client.js';
 import { PostgresJobStore } from '../../lib/store/postgres/postgres-job-store.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { resultWaiter } from '../support/results.js';
 import { TYPEORM_VERSIONS } from './typeorm-versions.js';
 
 /** The way in of an app: its database, its DataSource, the store, the intake and the scheduler over them. */
@@ -33,8 +35,10 @@ export async function createRatchetDatabase(
   const wakeups: Wakeup[] = [];
   const messages = new ClusterMessages(new NoCoordinator(), 'test');
   messages.onWakeup((wakeup) => wakeups.push(wakeup));
-  const intake = new Intake({ store, messages, dataSource: source, ambient: options.ambient });
+  const events = new EngineEvents();
+  const intake = new Intake({ store, messages, events, dataSource: source, ambient: options.ambient });
   const maker = new JobMaker({ payloadBytes: 1_000_000, idempotencyExpiryMs: 86_400_000 });
+  const results = resultWaiter({ store, messages, events });
   return {
     database,
     source,
@@ -42,14 +46,17 @@ export async function createRatchetDatabase(
     messages,
     wakeups,
     intake,
-    children: new SchedulerChildIntake(intake, maker),
-    scheduler: new JobScheduler({ intake, maker, store, messages }),
+    events,
+    results,
+    children: new SchedulerChildIntake(intake, maker, results),
+    scheduler: new JobScheduler({ intake, maker, store, messages, events, results }),
     /** Ids of live jobs with what tells them apart, in order of id. */
     live: () =>
       database.query<{ id: string; name: string; business_key: string | null }>(
         'select id, name, business_key from ratchet.job order by id',
       ),
     async close() {
+      await results.close();
       await intake.close();
       await store.close();
       await source.destroy();

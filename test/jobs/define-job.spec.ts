@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { z } from 'zod';
+import { resultType } from '../../lib/jobs/result-type.js';
 import { defineJob, differingKey, makeDefinition } from '../../lib/jobs/define-job.js';
 
 describe('defineJob', () => {
@@ -43,6 +44,27 @@ describe('defineJob', () => {
     expect(Object.isFrozen(job.backoff)).toBe(true);
   });
 
+  it('suggests the key that was meant', () => {
+    for (const key of ['maxRetires', 'MaxRetries', 'maxRetrys', 'maxRerties']) {
+      expect(() => makeDefinition('x', { [key]: 3 })).toThrow(
+        `INVALID_JOB_DEFINITION: "x".${key}: there is no such key; did you mean maxRetries?`,
+      );
+    }
+    expect(() => makeDefinition('x', { backoff: { dealy: 3 } })).toThrow(
+      'backoff.dealy: there is no such key; did you mean delay?',
+    );
+  });
+
+  it('takes the type of a result, which is nothing when it runs', () => {
+    expect(makeDefinition('x', { result: resultType<string>() })).toEqual(makeDefinition('x'));
+  });
+
+  it('says why an upcast without a version could never be called', () => {
+    expect(() => defineJob('x', { upcast: (stored) => stored })).toThrow(
+      'allowed: only with a version above 1: no version is older, so it would never be called',
+    );
+  });
+
   it('takes schemas that are functions', () => {
     const schema = Object.assign(() => undefined, {
       '~standard': { version: 1, vendor: 'x', validate: () => ({ value: 1 }) },
@@ -76,6 +98,7 @@ describe('defineJob', () => {
     ['a\0b', {}, 'name'],
     ['a\ud800', {}, 'name'],
     ['invoice#failed', {}, 'name'],
+    ['invoice#recurring', {}, 'name'],
     [undefined, {}, 'name'],
     [7, {}, 'name'],
     ['x', null, 'policy'],
@@ -96,13 +119,17 @@ describe('defineJob', () => {
     ['x', { schema: {} }, 'schema'],
     ['x', { schema: { parse: () => 1 } }, 'schema'],
     ['x', { upcast: 'v1' }, 'upcast'],
+    ['x', { upcast: () => 1 }, 'upcast'],
+    ['x', { upcast: () => 1, version: 1 }, 'upcast'],
+    ['x', { result: z.string() }, 'result'],
+    ['x', { result: 'string' }, 'result'],
     ['x', { retries: 3 }, 'retries'],
   ])('refuses (%j, %j), naming the key', (name, policy, key) => {
     expect(() => makeDefinition(name, policy)).toThrow(
       expect.objectContaining({
         code: 'INVALID_JOB_DEFINITION',
         key,
-        message: expect.stringContaining('allowed: '),
+        message: expect.stringMatching(/ is wrong; allowed: |: there is no such key; allowed: /),
       }),
     );
   });

@@ -291,7 +291,38 @@ describe('upcast', () => {
         throw null;
       },
     });
-    await expect(decodePayload(Failing, {}, 1)).rejects.toMatchObject({ code: 'PAYLOAD_UPCAST_FAILED' });
+    await expect(decodePayload(Failing, {}, 1)).rejects.toMatchObject({
+      code: 'PAYLOAD_UPCAST_FAILED',
+      jobName: 'failing',
+      fromVersion: 1,
+      toVersion: 2,
+      message: expect.stringMatching(/: upcast from version 1 to 2 threw: .+; mend upcast/),
+    });
+  });
+
+  it('may return what is no JSON: the schema decides, or the handler gets it as it is', async () => {
+    const upcast = (stored: unknown): unknown => (stored === 'none' ? undefined : new Date(stored as string));
+    const policy = { version: 2, upcast };
+    const Checked: JobDefinition = defineJob('checked', { ...policy, schema: z.date() });
+    const Free: JobDefinition = defineJob('free', policy);
+    const due = '2030-01-02T00:00:00.000Z';
+    expect(await decodePayload(Checked, due, 1)).toEqual(new Date(due));
+    await expect(decodePayload(Checked, 'none', 1)).rejects.toMatchObject({ code: 'PAYLOAD_INVALID' });
+    expect(await decodePayload(Free, due, 1)).toEqual(new Date(due));
+    expect(await decodePayload(Free, 'none', 1)).toBeUndefined();
+  });
+
+  it('is not needed: the schema then gets what was stored, and its refusal names both versions', async () => {
+    const schema = z.object({ orderId: z.string() });
+    const Bare: JobDefinition = defineJob('bare', { version: 2, schema });
+    expect(await decodePayload(Bare, { orderId: 'o1' }, 1)).toEqual({ orderId: 'o1' });
+    await expect(decodePayload(Bare, 'o1', 1)).rejects.toThrow(
+      '(stored by version 1, read by version 2, there is no upcast)',
+    );
+    await expect(decodePayload(Bare, 'o1', 2)).rejects.not.toThrow('stored by version');
+    await expect(decodePayload(Renamed, { id: 'o1' }, 2)).rejects.toThrow(
+      '(stored by version 2, read by version 3, after upcast)',
+    );
   });
 });
 

@@ -63,6 +63,27 @@ describe('maintenance', () => {
     expect(await done).toMatchObject({ outcome: 'done' });
   });
 
+  it('keeps the lease between its rounds when told so, and gives it up when it stops', async () => {
+    const events = new EngineEvents();
+    const outcomes: string[] = [];
+    events.on('maintenance', ({ outcome }) => outcomes.push(outcome));
+    const kept = (node: NodeRef): LeasedTask =>
+      new LeasedTask({
+        ...{ name: 'kept', everyMs: 60_000, keepMs: 50_000, node, locks, events, clock: new FakeClock() },
+        work: () => Promise.resolve(),
+        onError: (_task, error) => outcomes.push(String(error)),
+      });
+    const [first, second] = [kept(one), kept(two)];
+    await first.runOnce();
+    await second.runOnce();
+    await first.runOnce();
+    expect(outcomes).toEqual(['done', 'elsewhere', 'done']);
+    await Promise.all([first.stop(), second.runOnce()]);
+    expect(outcomes[3]).toBe('done');
+    await second.stop();
+    expect(await database.query('select 1 from ratchet.lease')).toEqual([]);
+  });
+
   it('a round that fails is told, gives up its lease, and the next one comes', async () => {
     const clock = new FakeClock();
     let rounds = 0;
@@ -160,7 +181,7 @@ describe('maintenance', () => {
     const looked = (): Promise<void> =>
       new Promise((resolve) => {
         const off = events.on('maintenance', ({ task: name }) => {
-          if (name !== 'ratchet:lanes') return;
+          if (name !== 'ratchet:sweeps') return;
           off();
           resolve();
         });
@@ -227,10 +248,10 @@ describe('maintenance', () => {
     await all;
     await maintenance.stop();
     expect(outcomes.sort()).toEqual([
-      'ratchet:lanes done',
-      'ratchet:orphans done',
+      'ratchet:failure-handlers done',
       'ratchet:partitions done',
       'ratchet:retention done',
+      'ratchet:sweeps done',
     ]);
     const after = await database.query(
       `select 1 from pg_inherits where inhparent = 'ratchet.job_history'::regclass`,

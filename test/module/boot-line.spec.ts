@@ -38,7 +38,7 @@ async function bootLine(options: object): Promise<string | undefined> {
 describe('the boot line', () => {
   it('says node, handlers, schema and connections', async () => {
     expect(await bootLine({ nodeId: 'pod-1' })).toMatch(
-      /^RatchetModule: nestjs-ratchet \d+\.\d+\.\d+\S*: node pod-1, 2 handlers \(mail\.send, report\.build\), schema ratchet, 2 connections of its own \(max_connections \d+\)$/,
+      /^RatchetModule: nestjs-ratchet \d+\.\d+\.\d+\S*: node pod-1, 2 handlers \(mail\.send, report\.build\), schema ratchet, PostgresCoordinator, 4 connections of its own \(max_connections \d+\)$/,
     );
   });
 

@@ -12,6 +12,7 @@ import {
   NodeIdentityProvider,
   RatchetModule,
   RetryPolicy,
+  ScheduleStore,
   SystemClock,
 } from 'nestjs-ratchet';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
@@ -172,6 +173,7 @@ describe('ports', () => {
     [ClusterCoordinator, 'coordinator'],
     [JobStore, 'jobStore'],
     [LockStore, 'lockStore'],
+    [ScheduleStore, 'scheduleStore'],
     [NodeIdentityProvider, 'nodeIdentity'],
     [RetryPolicy, 'retryPolicy'],
     [Clock, 'clock'],

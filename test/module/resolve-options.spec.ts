@@ -88,11 +88,24 @@ describe('resolveOptions', () => {
         maxRetries: 3,
         backoff: { type: 'exponential', delayMs: 1_000, maxDelayMs: 3_600_000, jitter: 0.2 },
         priorityBoostMs: 900_000,
-        pollIntervalMs: 2_000,
+        poll: {
+          burstMs: 500,
+          minMs: 2_000,
+          maxMs: 10_000,
+          deepIdleMs: 60_000,
+          deepIdleAfterMs: 300_000,
+        },
+        heartbeat: { baseMs: 10_000, graceMs: 30_000, stallMs: 300_000 },
         maxCrashRedeliveries: 3,
+        recurring: { convergenceMs: 300_000 },
         drainTimeoutMs: 25_000,
         limits: { payloadBytes: 1_000_000, resultBytes: 256_000, errorBytes: 16_000 },
-        retention: { historyMs: 604_800_000, executionsMs: 2_592_000_000, deadLetterMs: 2_592_000_000 },
+        retention: {
+          historyMs: 604_800_000,
+          historyBytes: 20_000_000_000,
+          executionsMs: 2_592_000_000,
+          deadLetterMs: 2_592_000_000,
+        },
       },
       database: { kind: 'dataSource', dataSource: 'default' },
       nodeId: undefined,
@@ -101,6 +114,9 @@ describe('resolveOptions', () => {
       idempotencyExpiryMs: 86_400_000,
       pool: { exchange: 1, client: 4 },
       startup: { onDatabaseDown: 'wait', timeoutMs: 60_000 },
+      enhancers: { interceptors: false, guards: false },
+      recurringTimeZone: 'UTC',
+      adoptCron: false,
       transaction: undefined,
     });
   });
@@ -143,7 +159,7 @@ describe('resolveOptions', () => {
   it('says everything that is wrong at once, with key, value and what is allowed', () => {
     const found = problemsWith({
       concurrency: -1,
-      pollInterval: '2 seconds',
+      poll: { min: '2 seconds', max: '400ms' },
       migrations: 'yes',
       worker: 'no',
       schema: 'Ratchet; drop table x',
@@ -158,8 +174,9 @@ describe('resolveOptions', () => {
       'concurrency: -1 is wrong; allowed: a whole number from 1 to 10000',
       'backoff.jitter: 2 is wrong; allowed: a number from 0 to 1',
       expect.stringMatching(
-        /^pollInterval: "2 seconds" is wrong; allowed: milliseconds or a text like .*at least 100ms, at most 1h$/,
+        /^poll.min: "2 seconds" is wrong; allowed: milliseconds or a text like .*at least 20ms, at most 1h$/,
       ),
+      'poll.max: 400 ms are less than poll.min (2000 ms); allowed: at least that',
       'limits.payloadBytes: 1.5 is wrong; allowed: a whole number from 100 to 100000000',
       expect.stringMatching(/^nodeId: "x{65}" is wrong; allowed: a text of 1 to 64 characters/),
       expect.stringMatching(/^schema: "Ratchet; drop table x" is wrong/),
@@ -181,7 +198,7 @@ describe('resolveOptions', () => {
       'lanes.mail.concurrencyy: there is no such option; did you mean concurrency?',
     ],
     [{ pool: { xyz: 1 } }, 'pool.xyz: there is no such option; allowed: client, exchange'],
-    [{ backoff: { dealy: '1s' } }, "backoff.dealy: '1s' is wrong; allowed: type, delay, maxDelay, jitter"],
+    [{ backoff: { dealy: '1s' } }, 'backoff.dealy: there is no such key; did you mean delay?'],
   ])('refuses the unknown key of %j', (options, problem) => {
     const [found] = problemsWith(options);
     expect(found?.replace('"1s"', "'1s'")).toBe(problem);
@@ -208,12 +225,23 @@ describe('resolveOptions', () => {
     [{ lanes: [] }],
     [{ priorityBoost: 5 }],
     [{ priorityBoost: -1 }],
-    [{ pollInterval: '0s' }],
+    [{ poll: { burst: '0s' } }],
+    [{ poll: { burst: '3s' } }],
+    [{ poll: { max: '2m' } }],
+    [{ poll: { interval: '2s' } }],
+    [{ poll: '2s' }],
     [{ drainTimeout: 'soon' }],
     [{ retention: { history: 0 } }],
+    [{ retention: { historyBytes: 999_999 } }],
+    [{ retention: { historyBytes: '20GB' } }],
+    [{ retention: { historyBytes: Infinity } }],
     [{ retention: null }],
     [{ startup: { onDatabaseDown: 'panic' } }],
     [{ limits: { resultBytes: 2_000_000 } }],
+    [{ recurring: { timeZone: 'Europe/Lisbom' } }],
+    [{ recurring: { timeZone: '' } }],
+    [{ recurring: { convergence: '31d' } }],
+    [{ recurring: { timezone: 'UTC' } }],
   ])('refuses %j', (options) => {
     expect(problemsWith(options)).toHaveLength(1);
   });

@@ -96,11 +96,7 @@ describe('JobScheduler.enqueue', () => {
   });
 
   it.each<[string, unknown, string]>([
-    [
-      'unknown key',
-      { prioritty: 'high' },
-      'prioritty: "high" is wrong; allowed: no such option; did you mean priority?',
-    ],
+    ['unknown key', { prioritty: 'high' }, 'prioritty: there is no such key; did you mean priority?'],
     [
       'priority',
       { priority: 'urgent' },
@@ -121,6 +117,11 @@ describe('JobScheduler.enqueue', () => {
     ['backoff', { backoff: { delay: 'soon' } }, 'backoff.delay: "soon" is wrong'],
     ['timeout', { timeout: 0 }, 'timeout: 0 is wrong'],
     ['metadata', { metadata: { at: new Date(0) } }, 'metadata: '],
+    [
+      'metadata["ratchet:schedule"]',
+      { metadata: { tenant: 7, 'ratchet:schedule': 'digest' } },
+      'reserved for the jobs of recurring schedules',
+    ],
     ['business key', { businessKey: 'x'.repeat(201) }, 'businessKey: "xxx'],
     ['NUL in a key', { businessKey: 'a\0b' }, 'without NUL'],
     ['broken surrogate', { idempotencyKey: '\ud800' }, 'idempotencyKey: '],
@@ -386,7 +387,7 @@ describe('JobScheduler.enqueueNamed', () => {
 
   it('refuses a name that no job can have', async () => {
     const { scheduler } = listScheduler();
-    for (const name of ['', undefined, 7, 'x#failed']) {
+    for (const name of ['', undefined, 7, 'x#failed', 'x#recurring']) {
       await expect(scheduler.enqueueNamed(name as string)).rejects.toMatchObject({
         code: 'INVALID_ENQUEUE_OPTION',
         message: expect.stringContaining('"enqueueNamed": name: '),
@@ -410,14 +411,54 @@ describe('JobScheduler.enqueueNamed', () => {
 });
 
 describe('JobScheduler, asking and steering', () => {
-  it('knows no job of an id that is none, without asking the database', async () => {
+  it.each([['42'], [''], ['junk'], [undefined], [null], [5], [`${ID}'; drop table job`]])(
+    'refuses the id %j in every call, without asking the database',
+    async (given) => {
+      const { scheduler } = listScheduler();
+      const id = given as string;
+      const calls: Record<string, () => unknown> = {
+        get: () => scheduler.get(id),
+        executions: () => scheduler.executions(id),
+        handle: () => scheduler.handle(id),
+      };
+      // To these `null` is a filter, and none.
+      if (given !== null) {
+        calls['cancel'] = () => scheduler.cancel(id);
+        calls['pause'] = () => scheduler.pause(id);
+        calls['resume'] = () => scheduler.resume(id);
+        calls['redrive'] = () => scheduler.redrive(id);
+        calls['reschedule'] = () => scheduler.reschedule(id, { delay: 0 });
+      }
+      for (const [call, make] of Object.entries(calls)) {
+        await expect((async () => await make())()).rejects.toMatchObject({
+          code: 'INVALID_JOB_ID',
+          call,
+          message: expect.stringContaining(`INVALID_JOB_ID: ${call}: `),
+        });
+      }
+    },
+  );
+
+  it('refuses a handle where its id is meant, in every call', async () => {
     const { scheduler } = listScheduler();
-    for (const id of ['42', '', undefined as never, `${ID}'; drop table job`]) {
-      await expect(scheduler.get(id)).resolves.toBeUndefined();
-      await expect(scheduler.executions(id)).resolves.toEqual([]);
-      await expect(scheduler.cancel(id)).resolves.toBe(false);
-      await expect(scheduler.redrive(id)).rejects.toMatchObject({ code: 'JOB_NOT_FOUND' });
-    }
+    const handle = scheduler.handle(ID) as never;
+    const refused = { code: 'INVALID_JOB_ID', message: expect.stringMatching(/handle\.id/) };
+    await expect(scheduler.get(handle)).rejects.toMatchObject(refused);
+    await expect(scheduler.executions(handle)).rejects.toMatchObject(refused);
+    for (const call of ['cancel', 'pause', 'resume', 'redrive'] as const)
+      await expect(scheduler[call](handle) as Promise<unknown>).rejects.toMatchObject(refused);
+    await expect(scheduler.reschedule(handle, { delay: 0 })).rejects.toMatchObject(refused);
+  });
+
+  it('says that actions take part in no transaction', async () => {
+    const { scheduler } = listScheduler();
+    const refused = {
+      code: 'INVALID_JOB_FILTER',
+      message: expect.stringContaining('actions take part in no transaction'),
+    };
+    const options = { transaction: {} } as never;
+    await expect(scheduler.cancel(ID as never, options)).rejects.toMatchObject(refused);
+    await expect(scheduler.cancel({ name: 'x' }, options)).rejects.toMatchObject(refused);
   });
 
   it('shows a job with its priority by name', async () => {
@@ -458,5 +499,16 @@ describe('JobScheduler, asking and steering', () => {
     const { scheduler, wakeups } = listScheduler({ store: { redrive: () => Promise.resolve(redriven) } });
     await expect(scheduler.redrive(ID)).rejects.toMatchObject({ code });
     expect(wakeups).toEqual([]);
+  });
+
+  it('says what to do about the holder of the key of a job that is redriven', async () => {
+    const holder = 'aaaaaaaa-0000-7000-8000-000000000000';
+    const redrive = (): Promise<Redriven> => Promise.resolve({ outcome: 'held', holder, businessKey: 'k' });
+    await expect(listScheduler({ store: { redrive } }).scheduler.redrive(ID)).rejects.toMatchObject({
+      redriven: ID,
+      message:
+        `BUSINESS_KEY_HELD: businessKey: "k" is held by job ${holder}; job ${ID} stays in the dead letter: ` +
+        `cancel('${holder}'), or wait until it has ended, and redrive again`,
+    });
   });
 });

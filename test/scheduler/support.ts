@@ -4,6 +4,7 @@ import { type ClusterSignal, type Wakeup } from '../../lib/cluster/cluster-coord
 import { JobMaker, type JobMakerOptions } from '../../lib/scheduler/job-maker.js';
 import { JobScheduler, type JobSchedulerParts } from '../../lib/scheduler/job-scheduler.js';
 import { type Inserted, type NewJob } from '../../lib/store/job-store.js';
+import { noResults } from '../support/results.js';
 
 /** A scheduler whose jobs go into a list. */
 export function listScheduler(
@@ -30,6 +31,7 @@ export function listScheduler(
   const scheduler = new JobScheduler({
     maker,
     messages,
+    results: noResults,
     intake: {
       async submit(making, transaction) {
         const job = await making;
@@ -44,7 +46,18 @@ export function listScheduler(
         return many.map(answer);
       },
     },
-    store: { get: unasked, executions: unasked, cancel: unasked, redrive: unasked, ...overrides.store },
+    store: {
+      get: unasked,
+      executions: unasked,
+      cancel: unasked,
+      redrive: unasked,
+      holderOf: unasked,
+      find: unasked,
+      count: unasked,
+      countControllable: unasked,
+      control: unasked,
+      ...overrides.store,
+    },
   });
   return { scheduler, maker, jobs, transactions, wakeups, signals };
 }

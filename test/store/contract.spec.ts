@@ -17,6 +17,11 @@ describeJobStoreContract('PostgresJobStore', async () => {
     deleteBucket: async (id) => {
       await database.query('delete from ratchet.bucket where id = $1', [id]);
     },
+    peer: async () => {
+      const peer = createStore(database.url);
+      await peer.open();
+      return peer;
+    },
     close: async () => {
       await application.close();
       await store.close();

@@ -33,6 +33,28 @@ describe.each(versions)('on a DataSource of TypeORM %s', (_, Source) => {
   });
   afterAll(() => source.destroy());
 
+  it('survives a connection that the server ends as it is opened', async () => {
+    await new DataSourceSqlClient(source).query({ text: 'select 1' });
+    const { master } = source.driver as unknown as { master: pg.Pool };
+    const used = await Promise.all(Array.from({ length: master.idleCount }, () => master.connect()));
+    const lost = await new Promise<string>((resolve, reject) => {
+      master.connect((error, client, release) => {
+        if (error || !client) return reject(error ?? new Error('no client'));
+        try {
+          // Between the pool, which has handed it out, and TypeORM, which has not got it.
+          client.emit('error', new Error('terminated'));
+          resolve('heard');
+        } catch {
+          resolve('nobody listens');
+        } finally {
+          release(true);
+        }
+      });
+    });
+    for (const client of used) client.release(true);
+    expect(lost).toBe('heard');
+  });
+
   it('does everything that the application asks, whatever its type parsers are', async () => {
     const { builtins } = pg.types;
     const changed = [

@@ -4,7 +4,7 @@ import {
   exchangeParameters,
   exchangeStatement,
 } from '../../lib/store/postgres/statements/exchange.js';
-import { oneNode } from '../../lib/store/postgres/migrations/0001-one-node.js';
+import { MIGRATIONS } from '../../lib/store/postgres/migrations/index.js';
 import { type BucketRef, type ExchangeAnswer, type ExchangeRequest } from '../../lib/store/job-store.js';
 import { PLAN_SETTINGS } from '../../lib/store/postgres/plan-settings.js';
 import { type TestDatabase } from '../support/database.js';
@@ -14,7 +14,7 @@ export const SCHEMA = '"ratchet"';
 /** The schema alone: these tests are about one statement. */
 export async function createSchema(database: TestDatabase): Promise<void> {
   await database.query('create schema ratchet');
-  await database.query(oneNode.sql.replaceAll('$schema$', SCHEMA));
+  for (const { sql } of MIGRATIONS) await database.query(sql.replaceAll('$schema$', SCHEMA));
 }
 
 export async function openBucket(database: TestDatabase, id: string, lane = 'default'): Promise<BucketRef> {
@@ -55,7 +55,11 @@ export function turnsOn(client: pg.Client): Turn {
       priorityBoostMs: 900_000,
       ...request,
     };
-    const { name, text } = exchangeStatement(SCHEMA, whole.wait);
+    const { name, text } = exchangeStatement(
+      SCHEMA,
+      whole.wait,
+      whole.settle.some(({ outcome }) => outcome === 'failed'),
+    );
     const { rows } = await client.query<object>({ name, text, values: exchangeParameters(whole, 0) });
     return decodeExchange(whole, rows);
   };

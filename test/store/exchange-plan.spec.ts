@@ -83,7 +83,7 @@ async function explain(
         : `'${literal(value)}'`,
   );
   await client.query('begin');
-  const { name } = exchangeStatement(SCHEMA, false);
+  const { name } = exchangeStatement(SCHEMA, false, false);
   const { rows } = await client.query<{ 'QUERY PLAN': { Plan: Plan }[] }>(
     `explain (analyze, buffers, format json) execute "${name}"(${literals.join(', ')})`,
   );

@@ -3,11 +3,23 @@ import fc from 'fast-check';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createStore, newJob, turn } from '../support/store.js';
 import { type PostgresJobStore } from '../../lib/store/postgres/postgres-job-store.js';
-import { type JobStatus, type JobTransition, statusAfter, TRANSITIONS } from '../../lib/jobs/job-status.js';
-import { type BucketRef, type Settlement } from '../../lib/store/job-store.js';
+import {
+  type JobStatus,
+  type JobTransition,
+  LIVE_STATUSES,
+  statusAfter,
+  TERMINAL_STATUSES,
+  TRANSITIONS,
+} from '../../lib/jobs/job-status.js';
+import {
+  type BucketRef,
+  type ControlAction,
+  type JobQuery,
+  type Settlement,
+} from '../../lib/store/job-store.js';
 
 /**
- * Whatever is asked in whatever order: a job moves only as the table of transitions says, is always in exactly one place, its claim_seq never falls, and each claim has
+ * Whatever is asked in whatever order, of one job or of many: a job moves only as the table of transitions says (to paused where a pause was asked for), is always in exactly one place, its claim_seq never falls, and each claim has
  * at most one recorded outcome. Settles are sent for any claim that was ever made, so most of them are late.
  */
 let database: TestDatabase;
@@ -37,6 +49,13 @@ type Step =
       readonly picks: readonly { claim: number; outcome: (typeof OUTCOMES)[number]; drop: boolean }[];
     }
   | { readonly do: 'cancel' | 'redrive'; readonly job: number }
+  | {
+      readonly do: 'bulk';
+      readonly kind: ControlAction['kind'];
+      /** Of the jobs, in the order in which they were made; none is every job. */
+      readonly jobs: readonly number[] | undefined;
+      readonly statuses: readonly JobStatus[] | undefined;
+    }
   | { readonly do: 'restart'; readonly node: number }
   | { readonly do: 'reconcile'; readonly node: number };
 
@@ -73,13 +92,29 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({ do: fc.constantFrom('cancel' as const, 'redrive' as const), job: index }),
   },
   {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant('bulk' as const),
+      kind: fc.constantFrom(
+        'cancel' as const,
+        'pause' as const,
+        'pause' as const,
+        'resume' as const,
+        'redrive' as const,
+        'reschedule' as const,
+      ),
+      jobs: fc.option(fc.array(index, { maxLength: 5 }), { nil: undefined, freq: 3 }),
+      statuses: fc.option(fc.subarray([...LIVE_STATUSES, ...TERMINAL_STATUSES]), { nil: undefined }),
+    }),
+  },
+  {
     weight: 1,
     arbitrary: fc.record({ do: fc.constantFrom('restart' as const, 'reconcile' as const), node }),
   },
 );
 
 /** The transitions that a step may cause: what else moves a job would be missing in the table. */
-const MOVES: Readonly<Record<Step['do'], readonly JobTransition[]>> = {
+const MOVES: Readonly<Record<Exclude<Step['do'], 'bulk'>, readonly JobTransition[]>> = {
   insert: ['cancel'], // A superseded holder.
   claim: ['claim'],
   settle: ['succeed', 'fail', 'retry', 'snooze', 'release'],
@@ -89,10 +124,22 @@ const MOVES: Readonly<Record<Step['do'], readonly JobTransition[]>> = {
   reconcile: [],
 };
 
+const movesOf = (step: Step): readonly JobTransition[] => {
+  if (step.do !== 'bulk') return MOVES[step.do];
+  return step.kind === 'reschedule' ? [] : [step.kind];
+};
+
 interface Place {
   readonly id: string;
   readonly status: JobStatus;
   readonly claim_seq: string;
+  readonly marked: boolean;
+}
+
+/** Where the table sends a job that may be marked. */
+function after(before: { status: JobStatus; marked: boolean }, move: JobTransition): JobStatus | undefined {
+  const to = statusAfter(before.status, move);
+  return to && before.marked ? (TRANSITIONS[move].toIfPaused ?? to) : to;
 }
 
 /** The jobs that the steps made, and what they were told. */
@@ -102,7 +149,7 @@ class World {
   readonly recorded = new Set<string>();
   readonly dropped = new Set<string>();
   readonly #buckets: BucketRef[] = [];
-  readonly #before = new Map<string, { status: JobStatus; seq: bigint }>();
+  readonly #before = new Map<string, { status: JobStatus; seq: bigint; marked: boolean }>();
 
   static async create(): Promise<World> {
     await database.query(
@@ -137,6 +184,8 @@ class World {
         if (id) await store[step.do](id);
         return;
       }
+      case 'bulk':
+        return this.#bulk(step);
       case 'restart':
         await this.#start(step.node);
         return;
@@ -146,6 +195,25 @@ class World {
         const answer = await store.reconcile({ buckets: [bucket], known, unsettled: [] });
         expect(answer).toEqual({ strays: [], recorded: [], lost: [], deposed: [] });
       }
+    }
+  }
+
+  /** Nothing runs beside it: it changes exactly what was counted before, and what was marked or paused is so afterwards. */
+  async #bulk({ kind, jobs, statuses }: Step & { do: 'bulk' }): Promise<void> {
+    const ids = jobs && this.ids.filter((_, at) => jobs.includes(at));
+    const query: JobQuery = { ...(ids ? { ids } : {}), ...(statuses ? { statuses } : {}) };
+    const expected = await store.countControllable(kind, query);
+    const action: ControlAction = kind === 'reschedule' ? { kind, delayMs: 0 } : { kind };
+    const { matched, changed, next } = await store.control(action, query);
+    expect({ matched, next }).toEqual({ matched: expected, next: undefined });
+    if (kind !== 'redrive') expect(changed).toHaveLength(expected);
+    for (const { id, claimSeq } of changed) {
+      const before = this.#before.get(id) ?? { status: 'pending' as const, seq: 0n, marked: false };
+      expect(ids?.includes(id) ?? true).toBe(true);
+      expect(statuses?.includes(before.status) ?? true).toBe(true);
+      expect(claimSeq).toBe(before.status === 'running' ? String(before.seq) : undefined);
+      if (before.status !== 'running' || kind === 'cancel') continue;
+      this.#before.set(id, { ...before, marked: kind === 'pause' });
     }
   }
 
@@ -193,18 +261,21 @@ class World {
 
   async check(step: Step): Promise<void> {
     const places = await database.query<Place>(`
-      select id::text, (array['pending', 'running', 'paused'])[status + 1] as status, claim_seq::text from ratchet.job
-      union all select id::text, outcome, claim_seq::text from ratchet.job_history
-      union all select id::text, 'failed', claim_seq::text from ratchet.dead_letter`);
+      select id::text, status, claim_seq::text, pause_requested as marked from ratchet.jobs`);
     const expected = this.ids.filter((id) => !this.dropped.has(id));
     expect(places.map(({ id }) => id).sort()).toEqual([...expected].sort());
-    for (const { id, status, claim_seq } of places) {
-      const now = { status, seq: BigInt(claim_seq) };
-      const before = this.#before.get(id) ?? { status: 'pending', seq: 0n };
+    for (const { id, status, claim_seq, marked } of places) {
+      const now = { status, seq: BigInt(claim_seq), marked };
+      const before = this.#before.get(id) ?? { status: 'pending', seq: 0n, marked: false };
       this.#before.set(id, now);
       expect(now.seq >= before.seq).toBe(true);
-      if (status === before.status && now.seq === before.seq) continue;
-      const moves = MOVES[step.do].filter((move) => statusAfter(before.status, move) === status);
+      if (status === before.status && now.seq === before.seq) {
+        // The mark belongs to one execution: only a pause or a resume of that one changes it.
+        expect({ id, marked }).toEqual({ id, marked: before.marked });
+        continue;
+      }
+      expect({ id, marked }).toEqual({ id, marked: false });
+      const moves = movesOf(step).filter((move) => after(before, move) === status);
       // Beside the right status, the fence rises exactly where the table says so; a cancel cuts off nothing that does not run.
       const rose = now.seq > before.seq;
       const explained = moves.some((move) =>
@@ -244,7 +315,7 @@ describe('the states of a job', () => {
         }
         await world.checkExecutions();
       }),
-      { numRuns: 15 },
+      { numRuns: 25 },
     );
   }, 120_000);
 });

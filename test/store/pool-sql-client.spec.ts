@@ -1,9 +1,18 @@
+import { createServer, type AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createTcpProxy } from '../support/tcp-proxy.js';
 import { clientConfigOf } from '../../lib/store/postgres/connections/connection-config.js';
 import { EngineConnection } from '../../lib/store/postgres/connections/engine-connection.js';
 import { PoolSqlClient } from '../../lib/store/postgres/connections/pool-sql-client.js';
+
+/** A message of the server, by the protocol. */
+const message = (type: string, body: Buffer): Buffer => {
+  const head = Buffer.alloc(5);
+  head.write(type);
+  head.writeInt32BE(body.length + 4, 1);
+  return Buffer.concat([head, body]);
+};
 
 let database: TestDatabase;
 
@@ -28,6 +37,21 @@ describe('PoolSqlClient', () => {
     await expect(lost).rejects.toThrow();
     expect(await client.query({ text: 'select 1 as one' })).toEqual([{ one: 1 }]);
     await client.close();
+  });
+
+  it('lives through a session that is ended in the very packet that opens it', async () => {
+    const opened = Buffer.concat([message('R', Buffer.alloc(4)), message('Z', Buffer.from('I'))]);
+    const ended = message('E', Buffer.from('SFATAL\0C57P01\0Mterminating connection\0\0'));
+    const server = createServer((socket) => {
+      socket.on('error', () => {});
+      socket.once('data', () => socket.end(Buffer.concat([opened, ended])));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const client = new PoolSqlClient(() => Promise.resolve({ host: '127.0.0.1', port, user: 'u' }), 1);
+    await expect(client.query({ text: 'select 1' })).rejects.toThrow();
+    await client.close();
+    await new Promise((resolve) => server.close(resolve));
   });
 
   it('asks for the password at each connect', async () => {

@@ -1,9 +1,11 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createStore, newJob, registerTestNode, turn } from '../support/store.js';
 import { clientConfigOf } from '../../lib/store/postgres/connections/connection-config.js';
+import { EngineConnection } from '../../lib/store/postgres/connections/engine-connection.js';
 import { PoolSqlClient } from '../../lib/store/postgres/connections/pool-sql-client.js';
 import { type PostgresJobStore } from '../../lib/store/postgres/postgres-job-store.js';
+import { deletePayloadPage } from '../../lib/store/postgres/statements/retention.js';
 
 const DAY_MS = 86_400_000;
 const AGES = { historyMs: 2 * DAY_MS, executionMs: 2 * DAY_MS, deadLetterMs: 2 * DAY_MS };
@@ -41,6 +43,34 @@ async function finishOne(): Promise<string> {
     turn(bucket, { settle: [{ id: job.id, claimSeq: '1', outcome: 'succeeded' }], want: 0 }),
   );
   return job.id;
+}
+
+/** So many jobs of today in history, with payloads in their table, as ids. */
+async function finishedWithPayloads(count: number): Promise<string[]> {
+  const rows = await database.query<{ id: string }>(
+    `with h as (insert into ratchet.job_history (id, name, version, lane, priority, outcome, scheduled_at, created_at, claim_seq,
+            ended_at, executions, failures, crashes)
+      select ratchet.uuid_at(now()), 'n', 1, 'l', 1, 'succeeded', now(), now(), 1, now(), 1, 0, 0 from generate_series(1, $1::int)
+      returning id)
+    insert into ratchet.job_payload select id, '"x"' from h returning job_id::text as id`,
+    [count],
+  );
+  return rows.map(({ id }) => id);
+}
+
+const payloadsOf = async (ids: readonly string[]): Promise<number> =>
+  (await database.query('select 1 from ratchet.job_payload where job_id = any ($1)', [ids])).length;
+
+/** How many pages of days the work reads. */
+async function deletedPages<T>(work: () => Promise<T>): Promise<{ reads: number; answer: T }> {
+  const query = jest.spyOn(EngineConnection.prototype, 'query');
+  try {
+    const answer = await work();
+    const [before] = deletePayloadPage('"ratchet"', '').text.split('from  where');
+    return { answer, reads: query.mock.calls.filter(([{ text }]) => text.startsWith(before!)).length };
+  } finally {
+    query.mockRestore();
+  }
 }
 
 describe('retention of partitions', () => {
@@ -81,7 +111,10 @@ describe('retention of partitions', () => {
     expect(await database.query('select 1 from pg_inherits where inhdetachpending')).toHaveLength(1);
     await reader.query('commit');
     store.travel(5 * DAY_MS);
-    expect((await store.retain(AGES)).partitionsDropped).toHaveLength(8);
+    // Their payloads are gone since the first round.
+    const { answer, reads } = await deletedPages(() => store.retain(AGES));
+    expect(answer.partitionsDropped).toHaveLength(8);
+    expect(reads).toBe(0);
     store.travel(0);
     await store.ensurePartitions(14);
   });
@@ -106,8 +139,15 @@ describe('retention of partitions', () => {
       turn(bucket, { settle: [{ id: job.id, claimSeq: '1', outcome: 'succeeded' }], want: 0 }),
     );
     expect(recorded).toEqual([job.id]);
+    const large = await finishedWithPayloads(3);
     const report = await poor.retain(AGES);
     expect(report.partitionsDropped).toEqual([]);
+    // Nobody else could tell later whose they were.
+    expect(report.payloadsDeleted).toBe(3);
+    expect(await payloadsOf(large)).toBe(0);
+    // The next rounds do not read that day again.
+    const { reads } = await deletedPages(() => poor.retain(AGES));
+    expect(reads).toBe(0);
     expect(report.refused[0]).toMatch(
       /^alter table "ratchet"\.\w+ detach partition "ratchet"\.\w+_\d{8} concurrently; drop table "ratchet"\.\w+_\d{8};$/,
     );
@@ -146,6 +186,37 @@ describe('retention of partitions', () => {
     store.travel(0);
     await store.ensurePartitions(14);
     expect(await database.query('select 1 from ratchet.job_payload')).toEqual([]);
+  });
+});
+
+describe('payloads that no job has', () => {
+  it('are found by the rounds, oldest first, and those of any job stay', async () => {
+    const old = `ratchet.uuid_at(now() - interval '5 days')`;
+    const columns = 'id, name, version, lane, priority, scheduled_at, created_at';
+    const values = `'n', 1, 'l', 1, now(), now()`;
+    const kept = await database.query<{ id: string }>(`
+      with live as (insert into ratchet.job (${columns}) values (${old}, ${values}) returning id),
+      ended as (insert into ratchet.job_history (${columns}, outcome, claim_seq, ended_at, executions, failures, crashes)
+                values (${old}, ${values}, 'succeeded', 1, now(), 1, 0, 0) returning id),
+      dead as (insert into ratchet.dead_letter (${columns}, claim_seq, ended_at, executions, failures, crashes)
+               values (${old}, ${values}, 1, now(), 1, 1, 0) returning id),
+      young as (select ratchet.uuid_at(now()) as id)
+      insert into ratchet.job_payload
+      select id, '"x"'::jsonb from (
+        select id from live union all select id from ended union all select id from dead union all select id from young) all_of_them
+      returning job_id::text as id`);
+    await database.query(
+      `insert into ratchet.job_payload select ${old}, '"x"' from generate_series(1, 7000)`,
+    );
+    // A part of them in each round.
+    expect((await store.retain(AGES)).payloadsDeleted).toBeGreaterThanOrEqual(4_990);
+    expect((await store.retain(AGES)).payloadsDeleted).toBeGreaterThanOrEqual(1_990);
+    const left = await database.query<{ id: string }>('select job_id::text as id from ratchet.job_payload');
+    expect(left.map(({ id }) => id).sort()).toEqual(kept.map(({ id }) => id).sort());
+    // From the beginning again: one that came to be behind the sweep is met as well.
+    await database.query(`delete from ratchet.dead_letter`);
+    expect((await store.retain(AGES)).payloadsDeleted).toBe(1);
+    await database.query('truncate ratchet.job, ratchet.job_payload');
   });
 });
 

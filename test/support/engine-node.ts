@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
 import { Logger, type LoggerService } from '@nestjs/common';
 import { SystemClock } from '../../lib/cluster/clock.js';
+import { MainThreadBeater } from '../../lib/cluster/heartbeat/main-thread-beater.js';
 import { ClusterMessages } from '../../lib/cluster/cluster-messages.js';
 import { NoCoordinator } from '../../lib/cluster/no-coordinator.js';
 import { DefaultNodeIdentity } from '../../lib/cluster/node-identity.js';
@@ -14,6 +15,7 @@ import { DefaultRetryPolicy } from '../../lib/jobs/default-retry-policy.js';
 import { makeDefinition } from '../../lib/jobs/define-job.js';
 import { HandlerRegistry, type RegisteredHandler } from '../../lib/jobs/handler-registry.js';
 import { type JobContext } from '../../lib/jobs/job-context.js';
+import { type AnnotatedSchedule } from '../../lib/jobs/schedule-spec.js';
 import { DebugPoints } from '../../lib/observability/debug-points.js';
 import {
   EngineEvents,
@@ -23,9 +25,11 @@ import {
 import { type JobStore, type NewJob } from '../../lib/store/job-store.js';
 import { type LockStore } from '../../lib/store/lock-store.js';
 import { PostgresLockStore } from '../../lib/store/postgres/postgres-lock-store.js';
+import { PostgresScheduleStore } from '../../lib/store/postgres/postgres-schedule-store.js';
 import { type PostgresJobStore } from '../../lib/store/postgres/postgres-job-store.js';
 import { faultyStore, type FaultyStore } from './faulty-store.js';
 import { createStore, newJob } from './store.js';
+import { pollEvery } from './poll.js';
 
 export type TestHandler = (payload: unknown, context: JobContext) => unknown;
 
@@ -36,15 +40,21 @@ export interface TestHandlers {
 class TestRegistry extends HandlerRegistry {
   readonly #handlers: Map<string, RegisteredHandler>;
 
-  constructor(handlers: TestHandlers) {
+  constructor(
+    handlers: TestHandlers,
+    private readonly annotated: readonly AnnotatedSchedule[],
+  ) {
     super();
+    const ofNode = new Set(
+      annotated.flatMap(({ spec, jobName }) => (spec.scope === 'node' ? [jobName] : [])),
+    );
     this.#handlers = new Map(
       Object.entries(handlers).map(([name, given]) => {
         const { policy, run } = typeof given === 'function' ? { policy: {}, run: given } : given;
         const definition = makeDefinition(name, policy);
         const invoke = async (payload: unknown, context: JobContext): Promise<unknown> =>
           run(payload, context);
-        return [name, { definition, owner: `Test.${name}`, invoke }];
+        return [name, { definition, owner: `Test.${name}`, ofNode: ofNode.has(name), invoke }];
       }),
     );
   }
@@ -54,7 +64,11 @@ class TestRegistry extends HandlerRegistry {
   }
 
   override all(): readonly RegisteredHandler[] {
-    return [...this.#handlers.values()];
+    return [...this.#handlers.values()].filter(({ ofNode }) => !ofNode);
+  }
+
+  override schedules(): readonly AnnotatedSchedule[] {
+    return this.annotated;
   }
 }
 
@@ -71,11 +85,18 @@ export const testSettings: EngineSettings = {
   maxRetries: 3,
   backoff: DEFAULT_BACKOFF,
   priorityBoostMs: 900_000,
-  pollIntervalMs: 60_000,
+  ...pollEvery(60_000),
+  heartbeat: { baseMs: 10_000, graceMs: 30_000, stallMs: 300_000 },
   maxCrashRedeliveries: 3,
+  recurring: { convergenceMs: 300_000 },
   drainTimeoutMs: 5_000,
   limits: { payloadBytes: 1_000_000, resultBytes: 256_000, errorBytes: 16_000 },
-  retention: { historyMs: 604_800_000, executionsMs: 2_592_000_000, deadLetterMs: 2_592_000_000 },
+  retention: {
+    historyMs: 604_800_000,
+    historyBytes: 20_000_000_000,
+    executionsMs: 2_592_000_000,
+    deadLetterMs: 2_592_000_000,
+  },
 };
 
 /** A runtime with all its parts, as the module would build it, and the levers that tests need. */
@@ -98,6 +119,8 @@ export interface EngineNode {
 
 export interface EngineNodeOptions {
   readonly handlers?: TestHandlers;
+  /** What its methods are annotated with. */
+  readonly schedules?: readonly AnnotatedSchedule[];
   readonly settings?: Partial<EngineSettings>;
   readonly nodeId?: string;
   readonly parts?: Partial<EngineParts>;
@@ -109,7 +132,7 @@ export function createEngineNode(
   options: EngineNodeOptions = {},
 ): EngineNode {
   const settings = { ...testSettings, ...options.settings };
-  const handlers = new TestRegistry(options.handlers ?? {});
+  const handlers = new TestRegistry(options.handlers ?? {}, options.schedules ?? []);
   const clock = options.parts?.clock ?? new SystemClock();
   const events = new EngineEvents();
   const debug = new DebugPoints();
@@ -117,12 +140,13 @@ export function createEngineNode(
     options.nodeId ?? `${hostname()}-${Math.random().toString(16).slice(2, 10)}`,
   );
   const coordinator = new NoCoordinator();
-  const messages = new ClusterMessages(coordinator, identity.nodeId());
+  const messages = options.parts?.messages ?? new ClusterMessages(coordinator, identity.nodeId());
   const runtime = new RatchetRuntime({
     settings,
     store,
     locks,
     handlers,
+    beater: () => Promise.resolve(new MainThreadBeater(store, clock)),
     executor: (hooks) =>
       new Executor({
         settings,
@@ -191,7 +215,9 @@ export async function createPostgresNode(
   const real = createStore(url);
   await real.open();
   const faults = faultyStore(real);
-  return { ...createEngineNode(faults.store, new PostgresLockStore(real), options), real, faults };
+  const parts = { schedules: new PostgresScheduleStore(real), ...options.parts };
+  const node = createEngineNode(faults.store, new PostgresLockStore(real), { ...options, parts });
+  return { ...node, real, faults };
 }
 
 /** A promise with its ends. */

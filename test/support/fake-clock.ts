@@ -44,6 +44,11 @@ export class FakeClock extends Clock {
     this.#nowMs = untilMs;
   }
 
+  /** Time goes by and no timer runs: the event loop stands still. */
+  block(ms: number): void {
+    this.#nowMs += ms;
+  }
+
   #next(untilMs: number): Timer | undefined {
     return [...this.#timers].filter(({ atMs }) => atMs <= untilMs).sort((a, b) => a.atMs - b.atMs)[0];
   }

@@ -11,8 +11,8 @@ export interface FlakyNetwork {
   loseReplyTo(request: RegExp): Promise<void>;
   /** Back to normal; connections that were swallowed are cut. */
   restore(): void;
-  /** Connections open now. */
-  readonly open: number;
+  /** Connections that have ended so far. */
+  readonly ended: number;
   close(): Promise<void>;
 }
 
@@ -24,6 +24,7 @@ interface Pair {
 export async function createFlakyNetwork(targetUrl: string): Promise<FlakyNetwork> {
   const target = new URL(targetUrl);
   const pairs = new Set<Pair>();
+  let ended = 0;
   let mode: 'pass' | 'refuse' | 'swallow' = 'pass';
   let losing: { request: RegExp; lost: () => void } | undefined;
   const cut = (): void => {
@@ -39,7 +40,7 @@ export async function createFlakyNetwork(targetUrl: string): Promise<FlakyNetwor
     const pair: Pair = { client, doomed: false };
     pairs.add(pair);
     const end = (): void => {
-      pairs.delete(pair);
+      if (pairs.delete(pair)) ended += 1;
       client.destroy();
       server.destroy();
     };
@@ -69,8 +70,8 @@ export async function createFlakyNetwork(targetUrl: string): Promise<FlakyNetwor
   url.port = String((listener.address() as AddressInfo).port);
   return {
     url: url.href,
-    get open() {
-      return pairs.size;
+    get ended() {
+      return ended;
     },
     refuse() {
       mode = 'refuse';

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import pg from 'pg';
-import { compileFolder } from './compile.mjs';
+import { compileFolder, forgetOldCompilations } from './compile.mjs';
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 /** Fast and forgetful: these data live as long as the run. */
@@ -32,8 +32,9 @@ async function startContainer(image) {
 export default async function setup() {
   if (process.env.RATCHET_TEST_DATABASE_URL) return;
   if (process.env.RATCHET_TEST_IMAGE) return startContainer(process.env.RATCHET_TEST_IMAGE);
-  const library = join(ROOT, '.ratchet', 'test-library');
-  await rm(library, { recursive: true, force: true });
+  // Of this run alone: another may be going on.
+  forgetOldCompilations();
+  const library = join(ROOT, '.ratchet', `test-library-${process.pid}`);
   compileFolder(join(ROOT, 'lib'), library);
   const { startEmbeddedPostgres } = await import(pathToFileURL(join(library, 'embedded', 'index.js')).href);
   const folder = await mkdtemp(join(tmpdir(), 'ratchet-test-'));
@@ -50,6 +51,7 @@ export default async function setup() {
   process.env.RATCHET_TEST_DATABASE_URL = server.url;
   globalThis.__RATCHET_STOP__ = async () => {
     await server.stop();
+    await rm(library, { recursive: true, force: true });
     await rm(folder, { recursive: true, force: true });
   };
 }

@@ -2,6 +2,7 @@ import type pg from 'pg';
 import { uuidv7 } from 'uuidv7';
 import { PoolSqlClient } from '../../lib/store/postgres/connections/pool-sql-client.js';
 import { clientConfigOf } from '../../lib/store/postgres/connections/connection-config.js';
+import { INLINE_PAYLOAD_BYTES } from '../../lib/store/postgres/inline-payload.js';
 import {
   PostgresJobStore,
   type PostgresJobStoreOptions,
@@ -25,7 +26,7 @@ export function createStore(url: string, options: Partial<PostgresJobStoreOption
     exchangeConnections: 1,
     nodeLabel: 'test',
     startup: { onDatabaseDown: 'fail', timeoutMs: 0 },
-    inlinePayloadBytes: 1_000,
+    inlinePayloadBytes: INLINE_PAYLOAD_BYTES,
     ...options,
   });
 }

@@ -88,7 +88,7 @@ export class DatabaseKit extends TestKit {
   override async clear(): Promise<void> {
     await super.clear();
     await this.#database?.query(
-      'truncate ratchet.job, ratchet.job_history, ratchet.dead_letter, ratchet.idempotency_key',
+      'truncate ratchet.job, ratchet.job_history, ratchet.dead_letter, ratchet.idempotency_key, ratchet.schedule, ratchet.occurrence',
     );
   }
 

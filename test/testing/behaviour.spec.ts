@@ -82,6 +82,7 @@ const behaviours: readonly Behaviour[] = [
         tags: ['a', 'b'],
         metadata: { m: [1] },
         parentId: undefined,
+        pauseRequested: false,
       });
     },
   },

@@ -1,6 +1,14 @@
 import { Inject, Injectable, Scope } from '@nestjs/common';
 import { REQUEST } from '@nestjs/core';
-import { defineJob, Job, JobContext, type PayloadOf } from 'nestjs-ratchet';
+import {
+  defineJob,
+  Job,
+  JobContext,
+  type JobFailedError,
+  type JobFailure,
+  OnJobFailure,
+  type PayloadOf,
+} from 'nestjs-ratchet';
 
 export const Greet = defineJob<{ name: string }, { text: string }>('greet', {
   maxRetries: 2,
@@ -19,6 +27,21 @@ export class Script {
   readonly log: string[] = [];
   /** Called by every handler of {@link Jobs}. */
   act: (ctx: JobContext) => unknown = () => undefined;
+}
+
+/** Told of the failures of {@link Greet}. */
+@Injectable()
+export class Failures {
+  constructor(private readonly script: Script) {}
+
+  @OnJobFailure(Greet, { lane: 'alarms' })
+  greet({ name }: PayloadOf<typeof Greet>, error: JobFailedError, ctx: JobContext<JobFailure>): void {
+    const { job } = ctx.payload;
+    this.script.log.push(
+      `${name}: ${error.executions} executions, ${job.tags.join()}, ${JSON.stringify(ctx.metadata)}, ` +
+        `${ctx.lane}, ${ctx.priority}, ${error.error.split('\n', 1)[0]}`,
+    );
+  }
 }
 
 @Injectable()

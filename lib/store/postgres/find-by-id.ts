@@ -1,5 +1,6 @@
 const DAY_MS = 86_400_000;
-const EVER = '-infinity';
+/** As a bound, it rules nothing out. */
+export const EVER = '-infinity';
 
 /**
  * Looks a job up, first without the partitions that its id rules out: a job cannot have ended before it was made, and a
@@ -17,9 +18,14 @@ export async function findById<T>(
   return bound === EVER || found(answer) ? answer : look(EVER);
 }
 
+/** When a UUIDv7 was made, in milliseconds, by the clock of who made it; `undefined` for another id. */
+export function idTime(id: string): number | undefined {
+  return id[14] === '7' ? Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16) : undefined;
+}
+
 function notEndedBefore(id: string, offsetMs: number): string {
-  if (id[14] !== '7') return EVER;
-  const madeAt = Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
+  const madeAt = idTime(id);
+  if (madeAt === undefined) return EVER;
   const bound = madeAt - DAY_MS + Math.min(0, offsetMs);
   // An id that is no true UUIDv7 may claim a far future.
   return bound > Date.now() + DAY_MS ? EVER : new Date(bound).toISOString();

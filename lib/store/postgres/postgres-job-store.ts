@@ -1,23 +1,30 @@
 import { uuidv7 } from 'uuidv7';
+import { type RowHolder } from '../../errors/control-errors.js';
 import { NodeDeposedError, TravelRefusedError } from '../../errors/store-errors.js';
 import { isUuid } from '../../jobs/job-id.js';
 import {
   type BucketRef,
   type BucketStatus,
   type Canceled,
+  type ControlAction,
+  type ControlPlace,
+  type ControlStep,
+  type EndedAnswer,
   type ExchangeAnswer,
   type ExchangeRequest,
   type ExecutionView,
+  type FoundJobs,
   type ForeignRequest,
   type ForeignStream,
   type Inserted,
+  type JobQuery,
   JobStore,
   type JobView,
   type LateOutcome,
   type NewJob,
   type NodeRef,
   type NodeRegistration,
-  type Notice,
+  type PageRequest,
   type ProbeAnswer,
   type ProbeRequest,
   type ReconcileAnswer,
@@ -26,31 +33,57 @@ import {
   type RescueReport,
   type RetentionReport,
   type RetentionRequest,
+  type Settlement,
   type StoreTransaction,
   type UnservedLane,
 } from '../job-store.js';
-import { faultKindOf } from '../store-fault.js';
+import {
+  type BeatAnswer,
+  type BeatRequest,
+  type LostReport,
+  type NodeView,
+  type RescueRequest,
+} from '../membership.js';
+import { type BeatProgram, beatProgram } from './beat-program.js';
 import { JobInserter } from './insert/job-inserter.js';
-import { cancel, redrive } from './job-control.js';
+import { cancel, holderOf, redrive } from './job-control.js';
+import { endedJobs } from './ended-jobs.js';
 import { findById } from './find-by-id.js';
 import { type MigrationMode, Migrator } from './migrations/migrator.js';
 import { type MakeStatement, PostgresSession, type PostgresSessionOptions } from './postgres-session.js';
+import { JobQueries } from './query/job-query.js';
 import { reconcile } from './reconciler.js';
-import { rescueOrphans, rescueOwn } from './rescue.js';
+import { Rescue } from './rescue.js';
 import { Retention } from './retention.js';
+import { fateOf, settleWithin, stands } from './settle-within.js';
 import { StartUp, type StartUpOptions } from './start-up.js';
-import { deleteBucket, openBucket, setBucketStatus } from './statements/buckets.js';
+import {
+  deleteBucket,
+  deleteEmptyBucketsOf,
+  loseBucketsOf,
+  openBucket,
+  setBucketStatus,
+} from './statements/buckets.js';
 import { recordLate } from './statements/late-outcome.js';
 import { decodeExchange, exchangeParameters, exchangeStatement } from './statements/exchange.js';
 import { decodeForeign, foreign, foreignParameters } from './statements/foreign.js';
 import { markTransaction } from './statements/joined.js';
+import { beat, beatParameters, decodeBeat, decodeNode, selectNodes } from './statements/heartbeat.js';
 import { databaseIdentity } from './statements/database-identity.js';
-import { registerNode, removeNode, setNodeState, takeNotices } from './statements/nodes.js';
+import {
+  registerNode,
+  registerParameters,
+  removeNode,
+  returnNode,
+  setNodeState,
+} from './statements/nodes.js';
+import { forgetFailureHandlers } from './statements/failure-handlers.js';
 import { selectNow } from './statements/now.js';
 import { ensurePartitions } from './statements/partitions.js';
 import { decodeProbe, probe, probeParameters } from './statements/probe.js';
 import { decodeUnservedLanes, unservedLanes } from './statements/unserved-lanes.js';
 import { decodeExecution, decodeJob, selectExecutions, selectJob } from './statements/views.js';
+import { ensureToday, withPartitions } from './with-partitions.js';
 
 export interface PostgresJobStoreOptions extends PostgresSessionOptions {
   readonly migrations: MigrationMode;
@@ -59,8 +92,18 @@ export interface PostgresJobStoreOptions extends PostgresSessionOptions {
   readonly inlinePayloadBytes: number;
 }
 
-const skippingExchange: MakeStatement = (schema) => exchangeStatement(schema, false);
-const waitingExchange: MakeStatement = (schema) => exchangeStatement(schema, true);
+const exchanges = {
+  skipping: (schema: string) => exchangeStatement(schema, false, false),
+  skippingFailing: (schema: string) => exchangeStatement(schema, false, true),
+  waiting: (schema: string) => exchangeStatement(schema, true, false),
+  waitingFailing: (schema: string) => exchangeStatement(schema, true, true),
+} satisfies Record<string, MakeStatement>;
+
+function exchangeFor({ wait, settle }: ExchangeRequest): MakeStatement {
+  const failing = settle.some(({ outcome }) => outcome === 'failed');
+  if (wait) return failing ? exchanges.waitingFailing : exchanges.waiting;
+  return failing ? exchanges.skippingFailing : exchanges.skipping;
+}
 
 /**
  * The job store on PostgreSQL 15 and later. Each statement is a file in `statements/`; what takes several is a class of its
@@ -71,12 +114,16 @@ export class PostgresJobStore extends JobStore {
   /** Shared with the lock store. */
   readonly session: PostgresSession;
   readonly #inserter: JobInserter;
+  readonly #queries: JobQueries;
+  readonly #rescue: Rescue;
   readonly #startUp: StartUp;
   readonly #retention: Retention;
 
   constructor(options: PostgresJobStoreOptions) {
     super();
     this.session = new PostgresSession(options);
+    this.#queries = new JobQueries(this.session);
+    this.#rescue = new Rescue(this.session);
     this.#retention = new Retention(this.session);
     this.#inserter = new JobInserter(this.session, options.inlinePayloadBytes);
     this.#startUp = new StartUp(
@@ -97,10 +144,28 @@ export class PostgresJobStore extends JobStore {
   }
 
   override async registerNode(node: NodeRegistration): Promise<NodeRef> {
-    const { id, host, pid, version, lanes, handlers } = node;
-    const parameters = [this.session.offsetMs, id, host, pid, version, [...lanes], [...handlers]];
-    const [row] = await this.session.service(registerNode, parameters);
-    return { id, epoch: row?.['epoch'] as string };
+    const [row] = await this.session.service(registerNode, registerParameters(node, this.session.offsetMs));
+    return { id: node.id, epoch: row?.['epoch'] as string };
+  }
+
+  override async returnNode(node: NodeRegistration): Promise<NodeRef | undefined> {
+    const [row] = await this.session.service(returnNode, registerParameters(node, this.session.offsetMs));
+    return row && { id: node.id, epoch: row['epoch'] as string };
+  }
+
+  override async beat(request: BeatRequest): Promise<BeatAnswer> {
+    const [row] = await this.session.beat(beat, beatParameters(request, this.session.offsetMs));
+    return decodeBeat(row);
+  }
+
+  /** What a worker thread needs to beat on a connection of its own; undefined where a connection setting cannot be given to one. */
+  beatProgram(): Promise<BeatProgram | undefined> {
+    return beatProgram(this.session);
+  }
+
+  override async nodes(): Promise<readonly NodeView[]> {
+    const rows = await this.session.app(selectNodes, [this.session.offsetMs]);
+    return rows.map(decodeNode);
   }
 
   override async setNodeState(node: NodeRef, state: 'running' | 'draining'): Promise<void> {
@@ -109,6 +174,8 @@ export class PostgresJobStore extends JobStore {
 
   override async removeNode(node: NodeRef): Promise<void> {
     await this.session.service(removeNode, [node.id, node.epoch]);
+    await this.session.service(loseBucketsOf, [this.session.offsetMs, node.id, node.epoch]);
+    await this.session.service(deleteEmptyBucketsOf, [node.id, node.epoch]);
   }
 
   override async openBucket(node: NodeRef, lane: string): Promise<BucketRef> {
@@ -138,8 +205,9 @@ export class PostgresJobStore extends JobStore {
     return this.#withPartitions(() => this.#inserter.insert(jobs, transaction), transaction);
   }
 
-  override async enlist(transaction: StoreTransaction): Promise<void> {
-    await this.session.app(markTransaction, [transaction.mark], transaction);
+  override async enlist(transaction: StoreTransaction): Promise<{ readonly isolation: string }> {
+    const [row] = await this.session.app(markTransaction, [transaction.mark], transaction);
+    return { isolation: row?.['isolation'] as string };
   }
 
   override async reachedBy(transaction: StoreTransaction): Promise<boolean> {
@@ -150,7 +218,7 @@ export class PostgresJobStore extends JobStore {
   }
 
   override async exchange(request: ExchangeRequest): Promise<ExchangeAnswer> {
-    const statement = this.session.statement(request.wait ? waitingExchange : skippingExchange);
+    const statement = this.session.statement(exchangeFor(request));
     const { engine, offsetMs } = this.session;
     const parameters = exchangeParameters(request, offsetMs);
     // One that waits for locked rows must not hold up the turns of the other buckets.
@@ -175,11 +243,15 @@ export class PostgresJobStore extends JobStore {
   }
 
   override rescueOwn(node: NodeRef, maxCrashRedeliveries: number): Promise<RescueReport> {
-    return this.#withPartitions(() => rescueOwn(this.session, node, maxCrashRedeliveries));
+    return this.#rescue.own(node, maxCrashRedeliveries);
   }
 
   override rescueOrphans(maxCrashRedeliveries: number, signal?: AbortSignal): Promise<RescueReport> {
-    return this.#withPartitions(() => rescueOrphans(this.session, maxCrashRedeliveries, signal));
+    return this.#rescue.orphans(maxCrashRedeliveries, signal);
+  }
+
+  override rescueLost(request: RescueRequest, signal?: AbortSignal): Promise<LostReport> {
+    return this.#rescue.lost(request, signal);
   }
 
   override async recordLate(late: LateOutcome): Promise<boolean> {
@@ -194,21 +266,12 @@ export class PostgresJobStore extends JobStore {
     return rows.length > 0;
   }
 
-  override async takeNotices(node: NodeRef): Promise<readonly Notice[]> {
-    const rows = await this.session.service(takeNotices, [node.id, node.epoch]);
-    return rows.map((row) => ({
-      jobId: row['job_id'] as string,
-      claimSeq: row['claim_seq'] as string,
-      reason: row['reason'] as Notice['reason'],
-    }));
-  }
-
   override async get(id: string): Promise<JobView | undefined> {
     if (!isUuid(id)) return undefined;
     const [row] = await findById(
       id,
       this.session.offsetMs,
-      (bound) => this.session.app(selectJob, [id, bound]),
+      (bound) => this.session.read(selectJob, [id, bound]),
       ({ length }) => length > 0,
     );
     return row && decodeJob(row);
@@ -219,7 +282,7 @@ export class PostgresJobStore extends JobStore {
     return findById(
       id,
       this.session.offsetMs,
-      async (bound) => (await this.session.app(selectExecutions, [id, bound])).map(decodeExecution),
+      async (bound) => (await this.session.read(selectExecutions, [id, bound])).map(decodeExecution),
       // What the bound hides are the oldest ones.
       ([first]) => first?.number === 1,
     );
@@ -233,8 +296,55 @@ export class PostgresJobStore extends JobStore {
     return redrive(this.session, id);
   }
 
+  override holderOf(id: string): Promise<RowHolder | undefined> {
+    return holderOf(this.session, id);
+  }
+
+  override find(query: JobQuery, page: PageRequest): Promise<FoundJobs> {
+    return this.#queries.find(query, page);
+  }
+
+  override count(query: JobQuery): Promise<number> {
+    return this.#queries.count(query);
+  }
+
+  override countControllable(action: ControlAction['kind'], query: JobQuery): Promise<number> {
+    return this.#queries.countControllable(action, query);
+  }
+
+  override control(action: ControlAction, query: JobQuery, place?: ControlPlace): Promise<ControlStep> {
+    return this.#withPartitions(() => this.#queries.control(action, query, place));
+  }
+
+  override ended(ids: readonly string[], everywhere = false): Promise<EndedAnswer> {
+    return endedJobs(this.session, ids, everywhere);
+  }
+
+  override stands(
+    claim: { readonly id: string; readonly claimSeq: string },
+    connection: StoreTransaction,
+  ): Promise<boolean> {
+    return stands(this.session, claim, connection);
+  }
+
+  override settleWithin(
+    transaction: StoreTransaction,
+    settlement: Settlement & { readonly outcome: 'succeeded' | 'snoozed' },
+  ): Promise<boolean> {
+    return this.#withPartitions(() => settleWithin(this.session, transaction, settlement), transaction);
+  }
+
+  override fateOf(claim: { id: string; claimSeq: string; drop?: boolean }): ReturnType<JobStore['fateOf']> {
+    return fateOf(this.session, claim);
+  }
+
   override async unservedLanes(): Promise<readonly UnservedLane[]> {
     return decodeUnservedLanes(await this.session.service(unservedLanes, [this.session.offsetMs]));
+  }
+
+  override async forgetFailureHandlers(ageMs: number): Promise<readonly string[]> {
+    const rows = await this.session.service(forgetFailureHandlers, [this.session.offsetMs, ageMs]);
+    return rows.map((row) => row['job_name'] as string);
   }
 
   override async ensurePartitions(days: number): Promise<number> {
@@ -255,19 +365,11 @@ export class PostgresJobStore extends JobStore {
     if (process.env['NODE_ENV'] === 'production') throw new TravelRefusedError();
     this.session.offsetMs = offsetMs;
   }
+
   /** Calls of the application write history too. In its transaction a missing partition must not be met at all. */
   async #withPartitions<T>(work: () => Promise<T>, transaction?: StoreTransaction): Promise<T> {
-    if (transaction && this.session.offsetMs !== 0) await this.#ensureToday();
-    try {
-      return await work();
-    } catch (error) {
-      if (transaction || faultKindOf(error) !== 'missing_partition') throw error;
-      await this.#ensureToday();
-      return work();
-    }
-  }
-
-  async #ensureToday(): Promise<void> {
-    await this.session.app(ensurePartitions, [0, this.session.offsetMs]);
+    if (!transaction) return withPartitions(this.session, work);
+    if (this.session.offsetMs !== 0) await ensureToday(this.session);
+    return work();
   }
 }

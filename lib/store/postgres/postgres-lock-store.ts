@@ -1,7 +1,8 @@
 import { type NodeRef } from '../job-store.js';
 import { LockStore } from '../lock-store.js';
+import { retriedLease } from './lease-retry.js';
 import { type PostgresJobStore } from './postgres-job-store.js';
-import { type PostgresSession } from './postgres-session.js';
+import { type MakeStatement, type PostgresSession } from './postgres-session.js';
 import { releaseLease, renewLease, takeLease } from './statements/leases.js';
 
 /** Leases as rows, on the job store's service connection and by its clock. Opens and closes nothing itself. */
@@ -13,16 +14,21 @@ export class PostgresLockStore extends LockStore {
     this.#session = store.session;
   }
 
-  override async tryLock(name: string, ttlMs: number, node: NodeRef): Promise<boolean> {
-    return (await this.#session.service(takeLease, this.#parameters(name, ttlMs, node))).length > 0;
+  override tryLock(name: string, ttlMs: number, node: NodeRef): Promise<boolean> {
+    return this.#applies(takeLease, this.#parameters(name, ttlMs, node));
   }
 
-  override async renew(name: string, ttlMs: number, node: NodeRef): Promise<boolean> {
-    return (await this.#session.service(renewLease, this.#parameters(name, ttlMs, node))).length > 0;
+  override renew(name: string, ttlMs: number, node: NodeRef): Promise<boolean> {
+    return this.#applies(renewLease, this.#parameters(name, ttlMs, node));
   }
 
   override async release(name: string, node: NodeRef): Promise<void> {
-    await this.#session.service(releaseLease, [name, node.id, node.epoch]);
+    await this.#applies(releaseLease, [name, node.id, node.epoch]);
+  }
+
+  /** Whether it touched the lease. */
+  async #applies(make: MakeStatement, parameters: unknown[]): Promise<boolean> {
+    return (await retriedLease(() => this.#session.service(make, parameters))).length > 0;
   }
 
   #parameters(name: string, ttlMs: number, node: NodeRef): unknown[] {

@@ -5,6 +5,7 @@ import { type Row, type SqlClient, type Statement } from '../sql-client.js';
 import { toStoreError } from './connections/classify-fault.js';
 import { EngineConnections } from './connections/engine-connections.js';
 import { quoteSchema } from './schema-name.js';
+import { isStalePlan } from './stale-plan.js';
 
 /** Makes a statement for a quoted schema. */
 export type MakeStatement = (schema: string) => Statement;
@@ -52,23 +53,41 @@ export class PostgresSession {
     return made;
   }
 
+  /** A heartbeat: on a connection of its own, which nothing that waits can delay. */
+  beat(make: MakeStatement, parameters: readonly unknown[]): Promise<Row[]> {
+    return this.engine.heartbeat.query(this.statement(make), parameters);
+  }
+
   service(make: MakeStatement, parameters: readonly unknown[] = []): Promise<Row[]> {
     return this.engine.service.query(this.statement(make), parameters);
   }
 
-  /** On the caller's transaction when there is one, else on the application's side. */
+  /**
+   * On the caller's transaction when there is one, else on the application's side. A text that is put together for one
+   * question comes as a statement, and is not kept.
+   */
   async app(
-    make: MakeStatement,
+    make: MakeStatement | Statement,
     parameters: readonly unknown[] = [],
     transaction?: StoreTransaction,
   ): Promise<Row[]> {
-    const statement = this.statement(make);
+    const statement = typeof make === 'function' ? this.statement(make) : make;
     try {
       return transaction
         ? await transaction.query(statement.text, parameters)
         : await this.#client.query(statement, parameters);
     } catch (error) {
       throw toStoreError(error);
+    }
+  }
+
+  /** As {@link app}, for questions that look into days of history, which retention may drop meanwhile. */
+  async read(make: MakeStatement | Statement, parameters: readonly unknown[]): Promise<Row[]> {
+    try {
+      return await this.app(make, parameters);
+    } catch (error) {
+      if (!isStalePlan(error)) throw error;
+      return this.app(make, parameters);
     }
   }
 

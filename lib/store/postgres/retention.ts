@@ -8,9 +8,10 @@ import {
   deleteDeadLetters,
   deleteExpiredKeys,
   deleteOldNotices,
+  deleteOrphanedPayloads,
   deletePayloadPage,
   RETENTION_CHUNK,
-  selectOldestDay,
+  selectDays,
 } from './statements/retention.js';
 
 interface Partition {
@@ -19,6 +20,18 @@ interface Partition {
   readonly attached: boolean;
   readonly pending: boolean;
   readonly ours: boolean;
+  /** YYYYMMDD, as all days here: their order is that of the texts. */
+  readonly day: string;
+  readonly bytes: number;
+  readonly empty: boolean;
+}
+
+interface Days {
+  readonly today: string;
+  readonly yesterday: string;
+  /** The oldest that are kept. */
+  readonly history: string;
+  readonly execution: string;
 }
 
 /** A node reads its notices every few seconds for as long as anything runs on it. */
@@ -26,13 +39,23 @@ const NOTICE_AGE_MS = 86_400_000;
 
 const FIRST_ID = '00000000-0000-0000-0000-000000000000';
 
+/** Pages of payloads that one round looks through for those without a job. */
+const ORPHAN_PAGES = 5;
+
 /**
  * Forgets what is past its time: whole day partitions by detaching them without a lock that an insert would wait for,
  * plain tables in short batches. Needs the owner's role for partitions; without it the SQL is reported.
+ *
+ * Payloads that rest in their own table go before their day does: afterwards nothing would say whose they were. That holds for
+ * days that only the owner can drop, too. What was left behind all the same (a day that somebody dropped by hand) is found by a slow sweep.
  */
 export class Retention {
   static readonly #logger = new Logger('RatchetStore');
   readonly #patient: PatientClient;
+  /** Days that could not be dropped yet, and have no payloads left: not to be read through every hour. */
+  #emptied: ReadonlySet<string> = new Set();
+  /** How far the sweep has come. */
+  #sweptTo = FIRST_ID;
 
   constructor(private readonly session: PostgresSession) {
     this.#patient = new PatientClient(session.engineConfig);
@@ -51,17 +74,33 @@ export class Retention {
     const partitions = (await this.session.service(selectPartitions, [
       this.session.schemaName,
     ])) as unknown as Partition[];
-    const history = await this.#expired(partitions, 'job_history', request.historyMs);
-    const execution = await this.#expired(partitions, 'execution', request.executionMs);
-    const expired = [...history, ...execution];
+    const [row] = await this.session.service(selectDays, [
+      this.session.offsetMs,
+      request.historyMs,
+      request.executionMs,
+    ]);
+    const days = row as unknown as Days;
+    const history = partitions.filter(({ parent }) => parent === 'job_history');
+    const execution = partitions.filter(({ parent }) => parent === 'execution');
+    const forSize = tooMuch(
+      history.filter((partition) => partition.day >= days.history),
+      request.historyBytes,
+      days,
+    );
+    const expired = [
+      ...past(history, days.history, days),
+      ...forSize,
+      ...past(execution, days.execution, days),
+    ];
+    let payloadsDeleted = deadLetters.payloads + (await this.#payloadsOfDays(expired, signal));
     const ours = expired.filter((partition) => partition.ours);
-    let payloadsDeleted = deadLetters.payloads;
-    for (const partition of ours) {
-      if (partition.parent === 'job_history') payloadsDeleted += await this.#payloadsOf(partition, signal);
-    }
     const partitionsDropped = await this.#retire(ours, signal);
+    // One that is dropped may come back under its name.
+    this.#emptied = new Set([...this.#emptied].filter((name) => !partitionsDropped.includes(name)));
+    payloadsDeleted += await this.#orphanedPayloads(request.historyMs, signal);
     return {
       partitionsDropped,
+      droppedForSize: forSize.map(({ name }) => name).filter((name) => partitionsDropped.includes(name)),
       deadLettersDeleted: deadLetters.deleted,
       payloadsDeleted,
       idempotencyKeysDeleted,
@@ -69,14 +108,6 @@ export class Retention {
         .filter((partition) => !partition.ours)
         .map((partition) => this.#steps(partition).join(' ')),
     };
-  }
-
-  async #expired(partitions: readonly Partition[], parent: string, ageMs: number): Promise<Partition[]> {
-    const [row] = await this.session.service(selectOldestDay, [this.session.offsetMs, ageMs]);
-    const oldest = row?.['day'] as string;
-    return partitions.filter(
-      (partition) => partition.parent === parent && partition.name.slice(-oldest.length) < oldest,
-    );
   }
 
   /** One partition that cannot be retired now must not keep the others. */
@@ -110,6 +141,19 @@ export class Retention {
     ];
   }
 
+  async #payloadsOfDays(expired: readonly Partition[], signal?: AbortSignal): Promise<number> {
+    const days = expired.filter(({ parent }) => parent === 'job_history');
+    const emptied = new Set(days.map(({ name }) => name).filter((name) => this.#emptied.has(name)));
+    this.#emptied = emptied;
+    let deleted = 0;
+    for (const day of days) {
+      if (emptied.has(day.name)) continue;
+      deleted += await this.#payloadsOf(day, signal);
+      emptied.add(day.name);
+    }
+    return deleted;
+  }
+
   async #payloadsOf(partition: Partition, signal?: AbortSignal): Promise<number> {
     const statement = deletePayloadPage(this.session.schema, `${this.session.schema}.${partition.name}`);
     let deleted = 0;
@@ -121,6 +165,24 @@ export class Retention {
       if ((page?.['read'] as number) < RETENTION_CHUNK) return deleted;
       after = page?.['last'] as string;
     }
+  }
+
+  /** From the oldest on, a few pages a round. Those that are younger than history is kept are left for a later time. */
+  async #orphanedPayloads(historyMs: number, signal?: AbortSignal): Promise<number> {
+    let deleted = 0;
+    for (let pages = 0; pages < ORPHAN_PAGES; pages += 1) {
+      signal?.throwIfAborted();
+      const [page] = await this.session.service(deleteOrphanedPayloads, [
+        this.#sweptTo,
+        this.session.offsetMs,
+        historyMs,
+      ]);
+      deleted += page?.['deleted'] as number;
+      const isLast = (page?.['read'] as number) < RETENTION_CHUNK;
+      this.#sweptTo = isLast ? FIRST_ID : (page?.['last'] as string);
+      if (isLast) break;
+    }
+    return deleted;
   }
 
   async #deadLetters(ageMs: number, signal?: AbortSignal): Promise<{ deleted: number; payloads: number }> {
@@ -152,4 +214,30 @@ export class Retention {
       if (batch < RETENTION_CHUNK) return deleted;
     }
   }
+}
+
+/** Those before the oldest day that is kept. */
+function past(partitions: readonly Partition[], oldest: string, days: Days): Partition[] {
+  return partitions.filter((partition) => partition.day < oldest && isWorthIt(partition, days));
+}
+
+/** The oldest, until the others are within the bound. Today's is written to and stays, however large it is. */
+function tooMuch(partitions: readonly Partition[], bound = Infinity, days: Days): Partition[] {
+  const written = partitions
+    .filter(({ day }) => day <= days.today)
+    .sort((one, other) => (one.day < other.day ? -1 : 1));
+  let bytes = written.reduce((sum, partition) => sum + partition.bytes, 0);
+  const chosen: Partition[] = [];
+  for (const partition of written) {
+    if (bytes <= bound || partition.day === days.today) break;
+    if (!isWorthIt(partition, days)) continue;
+    chosen.push(partition);
+    bytes -= partition.bytes;
+  }
+  return chosen;
+}
+
+/** An empty one of yesterday would be made again within the hour, and dropped again. */
+function isWorthIt({ empty, day }: Partition, { yesterday }: Days): boolean {
+  return !empty || day < yesterday;
 }

@@ -18,6 +18,8 @@ export interface JobStoreSubject {
   transaction<T>(work: (transaction: StoreTransaction) => Promise<T>): Promise<T>;
   /** Deletes a bucket behind the store's back, as a careless hand would; what runs in it stays. */
   deleteBucket(id: string): Promise<void>;
+  /** Opens the store a second time, on the same data, as another process does. The suite closes what it gets. */
+  peer(): Promise<JobStore>;
   /** Called once at the end; closes the store too. */
   close(): Promise<void>;
 }
@@ -41,6 +43,16 @@ export class ContractBench {
     return this.current().deleteBucket(id);
   }
 
+  /** For the time of `work`, which may close it itself. */
+  async withPeer(work: (peer: JobStore) => Promise<void>): Promise<void> {
+    const peer = await this.current().peer();
+    try {
+      await work(peer);
+    } finally {
+      await peer.close();
+    }
+  }
+
   expect(actual: unknown): ReturnType<ContractRunner['expect']> {
     return this.runner.expect(actual);
   }
@@ -62,20 +74,21 @@ export class ContractBench {
     return new ContractNode(this.store, ref, await this.store.openBucket(ref, lane));
   }
 
-  /** Moves the store's clock for the time of `work`. */
-  async later<T>(ms: number, work: () => Promise<T>): Promise<T> {
-    this.store.travel(ms);
+  /** Moves the store's clock, and those of peers, for the time of `work`. */
+  async later<T>(ms: number, work: () => Promise<T>, peers: readonly JobStore[] = []): Promise<T> {
+    const stores = [this.store, ...peers];
+    for (const store of stores) store.travel(ms);
     try {
       return await work();
     } finally {
-      this.store.travel(0);
+      for (const store of stores) store.travel(0);
     }
   }
 }
 
 export class ContractNode {
   constructor(
-    private readonly store: JobStore,
+    readonly store: JobStore,
     readonly ref: NodeRef,
     readonly bucket: BucketRef,
   ) {}

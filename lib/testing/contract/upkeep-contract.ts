@@ -131,4 +131,23 @@ export function describeUpkeep(bench: ContractBench): void {
     bench.expect((await bench.store.get(live.id))?.payload).toEqual(JSON.parse(large));
     await bench.store.ensurePartitions(14);
   });
+
+  it('forgets the oldest history when there is more than it may take, but none of today', async () => {
+    const node = await bench.node();
+    const ages = { historyMs: 7 * DAY_MS, executionMs: 7 * DAY_MS, deadLetterMs: 7 * DAY_MS };
+    const old = await node.claimOne();
+    await node.settle(old, { outcome: 'succeeded' });
+    await bench.later(2 * DAY_MS, async () => {
+      const young = await node.claimOne();
+      await node.settle(young, { outcome: 'succeeded' });
+      bench.expect((await bench.store.retain({ ...ages, historyBytes: 1e12 })).droppedForSize).toEqual([]);
+      bench.expect((await bench.store.get(old.id))?.status).toBe('succeeded');
+      bench
+        .expect((await bench.store.retain({ ...ages, historyBytes: 1 })).droppedForSize.length >= 1)
+        .toBe(true);
+      bench.expect(await bench.store.get(old.id)).toBe(undefined);
+      bench.expect((await bench.store.get(young.id))?.status).toBe('succeeded');
+    });
+    await bench.store.ensurePartitions(14);
+  });
 }

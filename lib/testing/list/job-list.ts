@@ -1,14 +1,25 @@
 import { type Clock } from '../../cluster/clock.js';
+import { announce } from '../../intake/announce.js';
+import { type EngineEvents } from '../../observability/engine-events.js';
 import {
   type Canceled,
+  type ControlAction,
+  type ControlledJob,
+  type ControlStep,
+  type EndedAnswer,
+  type EndedJob,
+  type FoundJobs,
   type ExecutionView,
   type Inserted,
+  type JobQuery,
   type JobView,
   type NewJob,
+  type PageRequest,
   type Redriven,
 } from '../../store/job-store.js';
 import { TestingNeedsDatabaseError } from '../testing-errors.js';
 import { judge, type KeyHolder } from './key-book.js';
+import { isControllable, matches } from './list-query.js';
 import { ListedJob } from './listed-job.js';
 
 /**
@@ -22,7 +33,10 @@ export class JobList {
   readonly #jobs = new Map<string, ListedJob>();
   readonly #keys = new Map<string, { readonly id: string; readonly expiresAtMs: number }>();
 
-  constructor(private readonly clock: Clock) {}
+  constructor(
+    private readonly clock: Clock,
+    private readonly events: EngineEvents,
+  ) {}
 
   get now(): Date {
     return this.clock.now();
@@ -33,13 +47,18 @@ export class JobList {
     return [...this.#jobs.values()].sort((one, other) => (one.id < other.id ? -1 : 1));
   }
 
-  find(id: string): ListedJob | undefined {
+  job(id: string): ListedJob | undefined {
     return this.#jobs.get(id);
   }
 
   /** `history: 'drop'`: as if it had never been. */
   remove(id: string): void {
     this.#jobs.delete(id);
+  }
+
+  /** A job that nobody enqueued. */
+  spawn(job: NewJob): void {
+    this.#jobs.set(job.id, new ListedJob(job, this.now));
   }
 
   async submit(making: Promise<NewJob>, transaction?: unknown): Promise<Inserted> {
@@ -54,11 +73,22 @@ export class JobList {
     if (transaction !== undefined && transaction !== null) {
       throw new TestingNeedsDatabaseError('enqueue.transaction');
     }
-    return this.#insert(jobs);
+    const inserted = this.#insert(jobs);
+    announce(this.events, jobs, inserted, this.now.getTime());
+    return inserted;
   }
 
   get(id: string): Promise<JobView | undefined> {
     return Promise.resolve(this.#jobs.get(normal(id))?.view());
+  }
+
+  ended(ids: readonly string[]): Promise<EndedAnswer> {
+    const jobs = ids.map((id) => this.#jobs.get(id));
+    return Promise.resolve({
+      ended: jobs.flatMap((job) => (job && !job.isLive ? [endedJob(job.view())] : [])),
+      absent: ids.filter((id) => !this.#jobs.has(id)),
+      postponed: [],
+    });
   }
 
   executions(id: string): Promise<readonly ExecutionView[]> {
@@ -97,6 +127,65 @@ export class JobList {
     job.begunAt = undefined;
     job.endedAt = undefined;
     return Promise.resolve({ outcome: 'redriven', lane, priority });
+  }
+
+  /** There is one process, and nothing is ever locked. */
+  holderOf(): Promise<undefined> {
+    return Promise.resolve(undefined);
+  }
+
+  find(query: JobQuery, { limit, before }: PageRequest): Promise<FoundJobs> {
+    const found = this.#matching(query)
+      .filter(({ id }) => before === undefined || id < before)
+      .reverse();
+    const jobs = found.slice(0, limit).map((job) => job.view());
+    return Promise.resolve({ jobs, more: found.length > jobs.length });
+  }
+
+  count(query: JobQuery): Promise<number> {
+    return Promise.resolve(this.#matching(query).length);
+  }
+
+  countControllable(action: ControlAction['kind'], query: JobQuery): Promise<number> {
+    return Promise.resolve(this.#matching(query).filter((job) => isControllable(job, action)).length);
+  }
+
+  /** All in one step: nothing else happens meanwhile. */
+  async control(action: ControlAction, query: JobQuery): Promise<ControlStep> {
+    const matched = this.#matching(query).filter((job) => isControllable(job, action.kind));
+    const changed: ControlledJob[] = [];
+    for (const job of matched) {
+      const ran = job.status === 'running' ? String(job.claimSeq) : undefined;
+      if (!(await this.#change(job, action))) continue;
+      const { name, lane, priority } = job.job;
+      changed.push({ id: job.id, name, lane, priority, ...(ran === undefined ? {} : { claimSeq: ran }) });
+    }
+    return { matched: matched.length, changed, next: undefined };
+  }
+
+  #matching(query: JobQuery): ListedJob[] {
+    return this.all().filter((job) => matches(job.view(), query));
+  }
+
+  async #change(job: ListedJob, action: ControlAction): Promise<boolean> {
+    switch (action.kind) {
+      case 'cancel':
+        await this.cancel(job.id);
+        return true;
+      case 'redrive':
+        return (await this.redrive(job.id)).outcome === 'redriven';
+      case 'pause':
+        if (job.status === 'running') job.pauseRequested = true;
+        else job.status = 'paused';
+        return true;
+      case 'resume':
+        if (job.status === 'running') job.pauseRequested = false;
+        else job.status = 'pending';
+        return true;
+      case 'reschedule':
+        job.scheduledAt = action.runAt ?? new Date(this.now.getTime() + action.delayMs);
+        return true;
+    }
   }
 
   #insert(jobs: readonly NewJob[]): readonly Inserted[] {
@@ -144,12 +233,16 @@ export class JobList {
   }
 
   #cancel(job: ListedJob): void {
-    job.status = 'canceled';
-    job.endedAt = this.now;
+    job.end('canceled', this.now);
   }
 }
 
 /** PostgreSQL takes the digits of a UUID in either case. */
 function normal(id: string): string {
   return id.toLowerCase();
+}
+
+function endedJob(job: JobView): EndedJob {
+  const { id, name, status, result, error, executions, failures, crashes } = job;
+  return { id, name, status: status as EndedJob['status'], result, error, executions, failures, crashes };
 }

@@ -1,11 +1,16 @@
+import { FAILURE_SUFFIX } from '../../jobs/define-job.js';
 import { claimOrder } from '../../jobs/claim-order.js';
+import { type HandlerRegistry } from '../../jobs/handler-registry.js';
 import {
   type JobView,
   type LateOutcome,
+  type NewJob,
   type ProgressReport,
   type Settlement,
 } from '../../store/job-store.js';
+import { type ScheduleStore } from '../../store/schedule-store.js';
 import { type ClaimAnswer, type ClaimRequest, JobSource } from '../job-source.js';
+import { failureJob } from './failure-job.js';
 import { type JobList } from './job-list.js';
 import { type ListedJob } from './listed-job.js';
 
@@ -14,6 +19,8 @@ export class ListJobSource extends JobSource {
   constructor(
     private readonly list: JobList,
     private readonly priorityBoostMs: number,
+    private readonly handlers: HandlerRegistry,
+    override readonly schedules: ScheduleStore,
   ) {
     super();
   }
@@ -38,7 +45,7 @@ export class ListJobSource extends JobSource {
   }
 
   override settle(settlement: Settlement): Promise<boolean> {
-    const job = this.list.find(settlement.id);
+    const job = this.list.job(settlement.id);
     if (!job?.isHeldBy(settlement.claimSeq)) return Promise.resolve(false);
     if (settlement.progress !== undefined) job.progress = settlement.progress;
     this.#apply(job, settlement);
@@ -46,13 +53,13 @@ export class ListJobSource extends JobSource {
   }
 
   override report({ id, claimSeq, value }: ProgressReport): Promise<void> {
-    const job = this.list.find(id);
+    const job = this.list.job(id);
     if (job?.isHeldBy(claimSeq)) job.progress = value;
     return Promise.resolve();
   }
 
   override late({ jobId, claimSeq, outcome, error }: LateOutcome): Promise<void> {
-    const executions = this.list.find(jobId)?.executions ?? [];
+    const executions = this.list.job(jobId)?.executions ?? [];
     const index = executions.findIndex((one) => one.claimSeq === claimSeq && CUT_OFF.has(one.outcome));
     const closed = executions[index];
     if (closed && closed.lateAt === undefined) {
@@ -63,6 +70,15 @@ export class ListJobSource extends JobSource {
 
   override jobs(): Promise<readonly JobView[]> {
     return Promise.resolve(this.list.all().map((job) => job.view()));
+  }
+
+  /** They are there. */
+  override register(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  override async enqueue(job: NewJob): Promise<void> {
+    await this.list.submit(Promise.resolve(job));
   }
 
   override now(): Promise<Date> {
@@ -100,16 +116,15 @@ export class ListJobSource extends JobSource {
     switch (outcome) {
       case 'succeeded':
         if (drop) return this.list.remove(job.id);
-        job.status = 'succeeded';
-        job.endedAt = now;
+        job.end('succeeded', now);
         job.result = result;
         job.error = undefined;
         return;
       case 'failed':
-        job.status = 'failed';
-        job.endedAt = now;
+        job.end('failed', now);
         job.failures += 1;
         job.error = error;
+        this.#tellFailure(job);
         return;
       case 'retried':
         job.failures += 1;
@@ -120,9 +135,14 @@ export class ListJobSource extends JobSource {
         break;
       case 'snoozed':
     }
-    job.status = 'pending';
-    job.begunAt = undefined;
+    job.giveBack();
     if (delayMs !== undefined) job.scheduledAt = new Date(now.getTime() + delayMs);
+  }
+
+  /** As the statement does that moves a job to the dead letter. */
+  #tellFailure(job: ListedJob): void {
+    const handler = this.handlers.find(job.job.name + FAILURE_SUFFIX);
+    if (handler?.failureOf) this.list.spawn(failureJob(job, handler.definition));
   }
 }
 

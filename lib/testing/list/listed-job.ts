@@ -1,5 +1,5 @@
 import { type ResolvedBackoff } from '../../jobs/backoff.js';
-import { type JobStatus } from '../../jobs/job-status.js';
+import { type JobStatus, type TerminalJobStatus } from '../../jobs/job-status.js';
 import { type PriorityRank } from '../../jobs/priority.js';
 import { type ClaimedJob, type ExecutionView, type JobView, type NewJob } from '../../store/job-store.js';
 
@@ -14,6 +14,7 @@ export class ListedJob {
   status: JobStatus = 'pending';
   scheduledAt: Date;
   claimSeq = 0;
+  pauseRequested = false;
   begunAt: Date | undefined;
   endedAt: Date | undefined;
   begun = 0;
@@ -60,6 +61,7 @@ export class ListedJob {
       scheduledAt: this.scheduledAt,
       place: this.scheduledAt.toISOString(),
       createdAt: this.createdAt,
+      waitedMs: Math.max(0, now.getTime() - this.scheduledAt.getTime()),
       executions: this.begun,
       failures: this.failures,
       crashes: 0,
@@ -72,6 +74,20 @@ export class ListedJob {
       parentId: job.parent?.id,
       lastError: this.error,
     };
+  }
+
+  /** Back from its execution, to be claimed again; paused, if that was asked for meanwhile. */
+  giveBack(): void {
+    this.status = this.pauseRequested ? 'paused' : 'pending';
+    this.begunAt = undefined;
+    this.pauseRequested = false;
+  }
+
+  /** It has ended for good. */
+  end(status: TerminalJobStatus, now: Date): void {
+    this.status = status;
+    this.endedAt = now;
+    this.pauseRequested = false;
   }
 
   /** Writes down how the running execution ended. */
@@ -113,6 +129,7 @@ export class ListedJob {
       tags: job.tags,
       metadata: parsed(job.metadata),
       parentId: job.parent?.id,
+      pauseRequested: this.pauseRequested,
     };
   }
 

@@ -1,5 +1,5 @@
-import { Intake } from '../../intake/intake.js';
-import { type Inserted, type NewJob } from '../../store/job-store.js';
+import { Intake, type Submitted } from '../../intake/intake.js';
+import { type NewJob } from '../../store/job-store.js';
 
 /** Remembers the ids of what came in, so that the tester can ask the store what became of it. */
 export class RecordingIntake extends Intake {
@@ -10,7 +10,7 @@ export class RecordingIntake extends Intake {
     return [...this.#ids].sort();
   }
 
-  override async submit(making: Promise<NewJob>, transaction?: unknown): Promise<Inserted> {
+  override async submit(making: Promise<NewJob>, transaction?: unknown): Promise<Submitted> {
     const inserted = await super.submit(making, transaction);
     this.#record([inserted]);
     return inserted;
@@ -19,13 +19,18 @@ export class RecordingIntake extends Intake {
   override async submitMany(
     making: Promise<readonly NewJob[]>,
     transaction?: unknown,
-  ): Promise<readonly Inserted[]> {
+  ): Promise<readonly Submitted[]> {
     const inserted = await super.submitMany(making, transaction);
     this.#record(inserted);
     return inserted;
   }
 
-  #record(all: readonly Inserted[]): void {
+  /** One that came in another way. */
+  note(id: string): void {
+    this.#ids.add(id);
+  }
+
+  #record(all: readonly Submitted[]): void {
     for (const inserted of all) if ('id' in inserted) this.#ids.add(inserted.id);
   }
 }

@@ -1,7 +1,11 @@
 import { hostname } from 'node:os';
 import { Bucket } from '../../buckets/bucket.js';
 import { type EngineSettings } from '../../engine/engine-settings.js';
+import { type HandlerRegistry } from '../../jobs/handler-registry.js';
+import { failureHandlersOf } from '../../jobs/job-failure.js';
 import { type EngineEvents } from '../../observability/engine-events.js';
+import { RuleCache } from '../../recurring/rule-cache.js';
+import { ScheduleRegistration } from '../../recurring/schedule-registration.js';
 import {
   type ExchangeAnswer,
   type ExchangeRequest,
@@ -9,10 +13,13 @@ import {
   type JobStore,
   type JobView,
   type LateOutcome,
+  type NewJob,
   type NodeRef,
   type ProgressReport,
   type Settlement,
 } from '../../store/job-store.js';
+import { MissingScheduleStore } from '../../store/missing-schedule-store.js';
+import { type ScheduleStore } from '../../store/schedule-store.js';
 import { type ClaimAnswer, type ClaimRequest, JobSource } from '../job-source.js';
 import { type RecordingIntake } from './recording-intake.js';
 
@@ -23,10 +30,14 @@ export interface StoreJobSourceParts {
   readonly settings: EngineSettings;
   readonly nodeId: string;
   readonly version: string;
+  readonly handlers: HandlerRegistry;
+  readonly schedules: ScheduleStore;
 }
 
 /** The day of the settlements, and one more: a test may run over midnight. */
 const PARTITION_DAYS = 1;
+/** A line for each application of each test would hide the lines of the tests. */
+const SILENT = { log: () => {}, warn: () => {}, error: () => {} };
 
 /**
  * Jobs out of the application's real store, by the exchanges of the engine. It registers as a node with the first claim,
@@ -37,12 +48,35 @@ export class StoreJobSource extends JobSource {
   readonly #buckets = new Map<string, Bucket>();
   /** Where each claim that still stands belongs. */
   readonly #claims = new Map<string, Bucket>();
+  readonly #deaf: () => void;
   #node: NodeRef | undefined;
   #offsetMs = 0;
 
   constructor(parts: StoreJobSourceParts) {
     super();
     this.#parts = parts;
+    // Jobs of schedules, whoever fired them.
+    this.#deaf = parts.events.on('schedule_fired', ({ jobId }) => {
+      if (jobId !== undefined) parts.intake.note(jobId);
+    });
+  }
+
+  override get schedules(): ScheduleStore | undefined {
+    const { schedules } = this.#parts;
+    return schedules instanceof MissingScheduleStore ? undefined : schedules;
+  }
+
+  override async register(): Promise<void> {
+    const { schedules: store, handlers, events } = this.#parts;
+    const rules = new RuleCache();
+    const until = <T>(_: string, step: () => Promise<T>): Promise<T> => step();
+    await new ScheduleRegistration({ store, rules, events, logger: SILENT, until }).register(
+      handlers.schedules(),
+    );
+  }
+
+  override async enqueue(job: NewJob): Promise<void> {
+    await this.#parts.intake.submit(Promise.resolve(job));
   }
 
   override async claim({ lanes, handlers }: ClaimRequest): Promise<ClaimAnswer> {
@@ -104,6 +138,7 @@ export class StoreJobSource extends JobSource {
   }
 
   override async close(): Promise<void> {
+    this.#deaf();
     let clean = true;
     for (const bucket of this.#buckets.values()) clean = (await bucket.remove()) && clean;
     if (clean && this.#node) await this.#parts.store.removeNode(this.#node);
@@ -124,7 +159,7 @@ export class StoreJobSource extends JobSource {
   }
 
   async #register(lanes: readonly string[], handlers: readonly HandlerFilter[]): Promise<NodeRef> {
-    const { store, nodeId, version, settings } = this.#parts;
+    const { store, nodeId, version, settings, handlers: all } = this.#parts;
     await store.ensurePartitions(PARTITION_DAYS);
     const node = await store.registerNode({
       id: nodeId,
@@ -133,6 +168,7 @@ export class StoreJobSource extends JobSource {
       version,
       lanes,
       handlers: handlers.map(({ name }) => name),
+      failureHandlers: failureHandlersOf(all.all()),
     });
     await store.rescueOwn(node, settings.maxCrashRedeliveries);
     return node;

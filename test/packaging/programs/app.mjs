@@ -32,10 +32,10 @@ for (const [name, definition] of [
   Job(definition)(Jobs.prototype, name, Object.getOwnPropertyDescriptor(Jobs.prototype, name));
 }
 
-export async function boot(dataDir) {
+export async function boot(dataDir, modules = []) {
   class AppModule {}
   Module({
-    imports: [RatchetModule.forRoot({ database: { embedded: { dataDir } }, nodeId: 'smoke' })],
+    imports: [RatchetModule.forRoot({ database: { embedded: { dataDir } }, nodeId: 'smoke' }), ...modules],
     providers: [Jobs],
   })(AppModule);
   const app = await NestFactory.createApplicationContext(AppModule, {

@@ -44,20 +44,55 @@ export class DataSourceSqlClient implements SqlClient {
 
   async #use<T>(work: (runner: QueryRunner) => Promise<T>): Promise<T> {
     if (this.#closed) throw new StoreClosedError();
-    const runner = this.dataSource.createQueryRunner();
-    const connecting = runner.connect();
-    if (!(await within(this.connectTimeoutMs, connecting))) {
-      // A runner that is released before it has its connection never gives that connection back.
-      const giveBack = (): Promise<void> => runner.release();
-      void connecting.then(giveBack, giveBack);
-      throw noneFree(`within ${String(this.connectTimeoutMs)} ms`);
-    }
+    const runner = await connectedRunner(this.dataSource, this.connectTimeoutMs);
     try {
-      await connecting.catch(rethrowNamed);
       return await work(runner);
     } finally {
       await runner.release();
     }
+  }
+}
+
+/** The part of pg's pool that is used of it, by shape. */
+interface Pool {
+  on(event: 'connect', listener: (client: { on(event: 'error', listener: () => void): void }) => void): void;
+}
+
+/** Whose connections are listened to from their first moment. */
+const heard = new WeakSet<object>();
+
+/**
+ * The pool listens to connections that are idle, TypeORM to those that it has handed out. One that the server ends in the very
+ * packet that ends the connect falls between the two, and would end the process. Nothing is swallowed: what is sent on such a
+ * connection is rejected.
+ */
+function hearLosses(dataSource: DataSource): void {
+  const { master } = dataSource.driver as { master?: Partial<Pool> };
+  if (!master || typeof master.on !== 'function' || heard.has(master)) return;
+  heard.add(master);
+  master.on('connect', (client) => client.on('error', () => undefined));
+}
+
+/** A runner that has its connection. */
+export async function connectedRunner(
+  dataSource: DataSource,
+  timeoutMs = CONNECT_TIMEOUT_MS,
+): Promise<QueryRunner> {
+  hearLosses(dataSource);
+  const runner = dataSource.createQueryRunner();
+  const connecting = runner.connect();
+  if (!(await within(timeoutMs, connecting))) {
+    // A runner that is released before it has its connection never gives that connection back.
+    const giveBack = (): Promise<void> => runner.release();
+    void connecting.then(giveBack, giveBack);
+    throw noneFree(`within ${String(timeoutMs)} ms`);
+  }
+  try {
+    await connecting.catch(rethrowNamed);
+    return runner;
+  } catch (error) {
+    await runner.release();
+    throw error;
   }
 }
 
@@ -81,7 +116,11 @@ function noneFree(when: string, cause?: unknown): StoreError {
 }
 
 /** With the structured result `records` are rows for every command; the plain one differs between INSERT and UPDATE. */
-async function run(runner: QueryRunner, text: string, parameters: readonly unknown[]): Promise<Row[]> {
+export async function run(
+  runner: Pick<QueryRunner, 'query'>,
+  text: string,
+  parameters: readonly unknown[],
+): Promise<Row[]> {
   const result = await runner.query(text, parameters.length === 0 ? undefined : [...parameters], true);
   return (result.records as Row[] | undefined) ?? [];
 }

@@ -8,12 +8,17 @@ import { EngineConnection } from './engine-connection.js';
  */
 export class EngineConnections {
   readonly service: EngineConnection;
+  /** Opened only where heartbeats are not sent by a worker thread. */
+  readonly heartbeat: EngineConnection;
+  readonly applicationName: string;
   readonly #exchange: readonly EngineConnection[];
 
   constructor(config: () => Promise<ClientConfig>, exchangeConnections: number, nodeLabel: string) {
+    this.applicationName = `ratchet/${nodeLabel}`;
     const open = (): EngineConnection =>
-      new EngineConnection({ config, applicationName: `ratchet/${nodeLabel}` });
+      new EngineConnection({ config, applicationName: this.applicationName });
     this.service = open();
+    this.heartbeat = open();
     this.#exchange = Array.from({ length: Math.max(1, exchangeConnections) }, open);
   }
 
@@ -24,6 +29,8 @@ export class EngineConnections {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.service, ...this.#exchange].map((connection) => connection.close()));
+    await Promise.all(
+      [this.service, this.heartbeat, ...this.#exchange].map((connection) => connection.close()),
+    );
   }
 }

@@ -70,15 +70,11 @@ export class PoolSqlClient implements SqlClient {
     const pool = await this.#opened();
     const client = await pool.connect();
     let broken = true;
-    // The pool listens to idle clients only: a loss between two statements of ours would end the process.
-    const onLoss = (): void => undefined;
-    client.on('error', onLoss);
     try {
       const result = await work(client);
       broken = false;
       return result;
     } finally {
-      client.off('error', onLoss);
       client.release(broken);
     }
   }
@@ -103,7 +99,12 @@ export class PoolSqlClient implements SqlClient {
     });
     // An idle connection that dies is replaced by the pool; without a listener it would end the process.
     pool.on('error', () => undefined);
-    pool.on('connect', (client) => this.#open.add(client));
+    pool.on('connect', (client) => {
+      this.#open.add(client);
+      // The pool listens to idle clients only: a loss between two statements of ours, or in the very packet that ends the
+      // connect, would end the process.
+      client.on('error', () => undefined);
+    });
     pool.on('remove', (client) => this.#open.delete(client));
     return pool;
   }

@@ -1,3 +1,4 @@
+import { showValue } from '../../../errors/show-value.js';
 import { type Inserted, type NewJob, type StoreTransaction } from '../../job-store.js';
 import { StoreError } from '../../store-fault.js';
 import { type Row } from '../../sql-client.js';
@@ -113,11 +114,7 @@ export class JobInserter {
       const [owner] = await this.session.app(selectKeyOwners, [[key]], transaction);
       if (owner) return { outcome: 'existing', id: owner['id'] as string };
     }
-    throw new StoreError(
-      'rolled_back',
-      `STORE_FAULT: the idempotency key "${key}" keeps changing hands`,
-      undefined,
-    );
+    throw contended('idempotency', key);
   }
 
   async #business(job: NewJob, transaction?: StoreTransaction): Promise<Inserted> {
@@ -133,6 +130,7 @@ export class JobInserter {
       // A holder that could be replaced came in since: replace that one.
       if (id !== undefined && (kind === 'keep' || running)) return { outcome: 'held', holder: id, running };
     }
+    if (isAgreeable(job)) throw contended('business', job.businessKey);
     return { outcome: 'held', running: false };
   }
 
@@ -149,6 +147,20 @@ export class JobInserter {
   ): Promise<T> {
     return transaction ? work(transaction) : this.session.transaction(work);
   }
+}
+
+/** Nobody who holds its business key is a reason to refuse it, unless that one runs. */
+export function isAgreeable({ onConflict }: NewJob): boolean {
+  return onConflict === 'return' || onConflict === 'replace';
+}
+
+/** Whoever was found in the way was gone at the next look, each time: nothing is wrong with the call. */
+export function contended(kind: 'business' | 'idempotency', key: string | undefined): StoreError {
+  return new StoreError(
+    'rolled_back',
+    `STORE_FAULT: the ${kind} key ${showValue(key, 200)} keeps changing hands`,
+    undefined,
+  );
 }
 
 export function created(id: string, replaced: string | null | undefined): Inserted {

@@ -1,4 +1,5 @@
 import { type Inserted, type NewJob, type StoreTransaction } from '../../job-store.js';
+import { type StoreError } from '../../store-fault.js';
 import { type PostgresSession } from '../postgres-session.js';
 import { insertRows } from '../statements/insert-jobs.js';
 import {
@@ -9,7 +10,7 @@ import {
   selectKeyOwners,
   undoInsert,
 } from '../statements/keys.js';
-import { created, KEY_TRIES, type JobInserter } from './job-inserter.js';
+import { contended, created, isAgreeable, KEY_TRIES, type JobInserter } from './job-inserter.js';
 
 interface Holder {
   readonly id: string;
@@ -31,6 +32,9 @@ export class KeyedGroup {
   /** Later jobs of one idempotency key, each with the first of this call. */
   readonly #repeats: (readonly [job: NewJob, first: NewJob])[] = [];
 
+  /** Tried too often: the call is refused, whatever else became of it. */
+  #contended: StoreError | undefined;
+
   constructor(
     private readonly inserter: JobInserter,
     private readonly session: PostgresSession,
@@ -46,6 +50,7 @@ export class KeyedGroup {
     await this.#insertByBusinessKey(this.#dropDoubles());
     if (this.#refused()) await this.#undo();
     else await this.#finish();
+    if (this.#contended) throw this.#contended;
     return this.jobs.map(({ id }) => this.#results.get(id) ?? { outcome: 'created', id });
   }
 
@@ -62,7 +67,7 @@ export class KeyedGroup {
     for (let attempt = 0; attempt < KEY_TRIES && open.length > 0; attempt += 1) {
       open = await this.#tryKeys(open);
     }
-    for (const job of open) this.#results.set(job.id, { outcome: 'held', running: false });
+    for (const job of open) this.#contended ??= contended('idempotency', job.idempotencyKey?.key);
     this.#answerRepeats();
   }
 
@@ -118,7 +123,10 @@ export class KeyedGroup {
       open = await this.#tryBusinessKeys(await this.#setReplaceableAside(open));
     }
     if (this.#refused()) return;
-    for (const job of open) this.#results.set(job.id, { outcome: 'held', running: false });
+    for (const job of open) {
+      if (isAgreeable(job)) this.#contended ??= contended('business', job.businessKey);
+      else this.#results.set(job.id, { outcome: 'held', running: false });
+    }
   }
 
   /** Locks the holders that are to be replaced; returns the jobs that are still to be inserted now. */
@@ -205,6 +213,8 @@ export class KeyedGroup {
   }
 
   #refused(): boolean {
-    return [...this.#results.values()].some(({ outcome }) => outcome === 'held');
+    return (
+      this.#contended !== undefined || [...this.#results.values()].some(({ outcome }) => outcome === 'held')
+    );
   }
 }

@@ -37,3 +37,17 @@ delete from ${schema}.bucket b where b.id = $1::uuid and b.epoch = $2::int and b
    and not exists (select from ${schema}.job j where j.bucket = b.id and j.status = 1)
 returning b.id`,
 });
+
+/** `$1` offset, node id, epoch: buckets of a node that has left. Waits for the turn in flight, after which nothing is claimed into them. */
+export const loseBucketsOf: MakeStatement = (schema) => ({
+  text: `
+update ${schema}.bucket set status = 'lost', epoch = epoch + 1, status_at = ${storeClock('$1')}
+ where node_id = $2 and node_epoch = $3::bigint and status <> 'lost' and drainer_id is null`,
+});
+
+/** Those of them that hold no job, in a snapshot after that. One that does stays for whoever rescues it. */
+export const deleteEmptyBucketsOf: MakeStatement = (schema) => ({
+  text: `
+delete from ${schema}.bucket b where b.node_id = $1 and b.node_epoch = $2::bigint and b.status = 'lost'
+   and not exists (select from ${schema}.job j where j.bucket = b.id and j.status = 1)`,
+});

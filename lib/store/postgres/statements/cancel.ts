@@ -3,16 +3,15 @@ import { storeClock } from './clock.js';
 import { KEY_LOCK_TIMEOUT } from './insert-jobs.js';
 
 /**
- * `$1` offset, `$2` id: moves a live job to history as canceled. A running one loses its claim: the execution is closed
- * under that claim, the row moves on under the next, and its owner finds a notice.
+ * CTEs that move live rows to history as canceled. A running one loses its claim: the execution is closed under that claim,
+ * the row moves on under the next, and its owner finds a notice.
+ *
+ * They read `clock (now)` and `taken (id)`, rows that are locked; and make `changed`, with the claim of those that were running.
  */
-export const cancel: MakeStatement = (schema) => ({
-  text: `
-with clock as materialized (
-  select ${storeClock('$1')} as now, set_config('lock_timeout', '${KEY_LOCK_TIMEOUT}', true)
-),
+export function canceling(schema: string): string {
+  return `
 gone as (
-  delete from ${schema}.job j using clock c where j.id = $2::uuid
+  delete from ${schema}.job j using taken t cross join clock c where j.id = any (array[t.id])
   returning j.*, c.now
 ),
 owned as materialized (
@@ -36,6 +35,19 @@ noticed as (
   select o.node_id, o.node_epoch, o.id, o.claim_seq, 'canceled', o.now from owned o
    where o.status = 1 and o.node_id is not null
   on conflict do nothing
-)
-select o.lane, o.name, (o.status = 1)::text as running, o.claim_seq::text as claim_seq, o.node_id as node from owned o`,
+),
+changed as (
+  select o.id, o.name, o.lane, o.priority, case when o.status = 1 then o.claim_seq end as claim_seq, o.node_id as node
+    from owned o
+)`;
+}
+
+/** `$1` offset, `$2` id. Waits a moment for whoever holds the row. */
+export const cancel: MakeStatement = (schema) => ({
+  text: `
+with clock as materialized (
+  select ${storeClock('$1')} as now, set_config('lock_timeout', '${KEY_LOCK_TIMEOUT}', true)
+),
+taken as materialized (select j.id from ${schema}.job j cross join clock where j.id = $2::uuid for update of j),${canceling(schema)}
+select c.lane, c.name, (c.claim_seq is not null)::text as running, c.claim_seq::text as claim_seq, c.node from changed c`,
 });

@@ -13,6 +13,7 @@ export interface ClaimedJobRow {
   payload: unknown;
   place: string;
   scheduled_us: number;
+  waited_ms: number;
   created_us: number;
   executions: number;
   failures: number;
@@ -36,6 +37,7 @@ export const claimedJobColumns = (payloadTable: string): string => `
   coalesce(j.payload, (select p.payload from ${payloadTable} p where p.job_id = j.id)) as payload,
   j.scheduled_at::text as place,
   (extract(epoch from j.scheduled_at) * 1000000)::float8 as scheduled_us,
+  (extract(epoch from j.begun_at - j.scheduled_at) * 1000)::float8 as waited_ms,
   (extract(epoch from j.created_at) * 1000000)::float8 as created_us,
   j.executions, j.failures, j.crashes, j.max_retries, j.backoff, j.timeout_ms, j.business_key, j.tags, j.metadata,
   j.parent_id, j.last_error`;
@@ -51,6 +53,7 @@ export const CLAIMED_JOB_COLUMN_NAMES = [
   'payload',
   'place',
   'scheduled_us',
+  'waited_ms',
   'created_us',
   'executions',
   'failures',
@@ -77,6 +80,7 @@ export function decodeClaimedJob(row: ClaimedJobRow): ClaimedJob {
     scheduledAt: new Date(row.scheduled_us / 1000),
     place: row.place,
     createdAt: new Date(row.created_us / 1000),
+    waitedMs: row.waited_ms,
     executions: row.executions,
     failures: row.failures,
     crashes: row.crashes,

@@ -6,6 +6,7 @@ import {
   decodeClaimedJob,
   type ClaimedJobRow,
 } from './claimed-job.js';
+import { failureJobs } from './failure-jobs.js';
 
 /**
  * The hot path: settle what finished and claim what fits, in one autocommit statement (docs/architecture.md has the seven
@@ -26,6 +27,8 @@ import {
  *   poison pill cannot take the same innocents along until their budget is spent.
  * - Rows are looked up by `id = any (array[…])`, not by `=`: that is no merge clause, so the primary key cannot be read from end
  *   to end for its order. On a table that was analyzed empty, with an index full of dead entries, the planner did so (190 ms a turn).
+ * - `given_back` pauses a job for which a pause was asked while it ran; `failing` and what follows it insert the durable jobs of
+ *   `@OnJobFailure` (failure-jobs.ts).
  * - Bucket and status are compared in a form from which the planner can prove no index (`is not distinct from`): otherwise
  *   a plan made on a quiet night drives the settle by the bucket's index and goes quadratic.
  */
@@ -50,16 +53,26 @@ const MOST_BOOSTS = 20;
 
 const PRIORITY_RANKS = JOB_PRIORITIES.map((_, rank) => rank as PriorityRank);
 
-/** The statement for a schema (quoted). `wait`: wait for locked rows instead of skipping them. */
-export function exchangeStatement(schema: string, wait: boolean): { name: string; text: string } {
+/**
+ * The statement for a schema (quoted). `wait`: wait for locked rows instead of skipping them. `failing`: some of what it settles has
+ * failed for good; to the others, which are nearly all, the parts that bury jobs would be dead weight.
+ */
+export function exchangeStatement(
+  schema: string,
+  wait: boolean,
+  failing = true,
+): { name: string; text: string } {
   const now = `(now() + $1::bigint * interval '1 millisecond')`;
   const boost = `($18::bigint * interval '1 millisecond')`;
   const moved = `j.id, j.name, j.version, j.lane, j.priority`;
   const counters = `j.executions`;
   const passed = CLAIMED_JOB_COLUMN_NAMES.join(', ');
+  const spawned = CLAIMED_JOB_COLUMN_NAMES.map((column) => (column === 'lane' ? 'f.lane' : 'null')).join(
+    ', ',
+  );
   const nothing = CLAIMED_JOB_COLUMN_NAMES.map((column) => (column === 'id' ? 'x.id' : 'null')).join(', ');
   return {
-    name: `ratchet-exchange${wait ? '-wait' : ''}`,
+    name: `ratchet-exchange${wait ? '-wait' : ''}${failing ? '-failing' : ''}`,
     text: `
 with bucket_row as (
   select b.status from ${schema}.bucket b
@@ -99,18 +112,9 @@ dropped_payload as (
   delete from ${schema}.job_payload p using ended e
    where e.dropped and e.kind = ${KIND.succeeded} and e.payload is null and p.job_id = e.id
 ),
-to_dead_letter as (
-  insert into ${schema}.dead_letter (id, name, version, lane, priority, scheduled_at, created_at, payload, claim_seq,
-         node, begun_at, ended_at, executions, failures, crashes, max_retries, backoff, timeout_ms, business_key, tags,
-         metadata, parent_id, progress, error)
-  select e.id, e.name, e.version, e.lane, e.priority, e.scheduled_at, e.created_at, e.payload, e.claim_seq,
-         $4::text, e.begun_at, ${now}, e.executions, e.failures + 1, e.crashes, e.max_retries, e.backoff, e.timeout_ms,
-         e.business_key, e.tags, e.metadata, e.parent_id, e.progress, e.error
-    from ended e where e.kind = ${KIND.failed}
-),
-given_back as (
+${failing ? buriedJobs(schema, now) : ''}given_back as (
   update ${schema}.job j
-     set status = 0, bucket = null, begun_at = null,
+     set status = case when j.pause_requested then 2 else 0 end, pause_requested = false, bucket = null, begun_at = null,
          scheduled_at = case when l.delay_ms is null then j.scheduled_at
                              else ${now} + l.delay_ms * interval '1 millisecond' end,
          failures = j.failures + case l.kind when ${KIND.retried} then 1 else 0 end,
@@ -208,6 +212,12 @@ select x.tag, ${nothing}, null from (
                     when s.id in (select id from standing) then 'skipped' else 'lost' end as tag
     from sent s
 ) x where x.tag <> 'recorded'
+${
+  failing
+    ? `union all
+select 'spawned', ${spawned}, f.priority from failure_jobs f`
+    : ''
+}
 union all
 select case when exists (select from bucket_row) then 'owned' else 'deposed' end, ${nothing.replace('x.id', 'null')},
        case when (select count(*) from fitting) < (select count(*) from chosen) then 0
@@ -226,6 +236,25 @@ select case when exists (select from bucket_row) then 'owned' else 'deposed' end
          ) d
        ) end`,
   };
+}
+
+/** From the live table to the dead letter, and into the queues of failure handlers. */
+function buriedJobs(schema: string, now: string): string {
+  return `to_dead_letter as (
+  insert into ${schema}.dead_letter (id, name, version, lane, priority, scheduled_at, created_at, payload, claim_seq,
+         node, begun_at, ended_at, executions, failures, crashes, max_retries, backoff, timeout_ms, business_key, tags,
+         metadata, parent_id, progress, error)
+  select e.id, e.name, e.version, e.lane, e.priority, e.scheduled_at, e.created_at, e.payload, e.claim_seq,
+         $4::text, e.begun_at, ${now}, e.executions, e.failures + 1, e.crashes, e.max_retries, e.backoff, e.timeout_ms,
+         e.business_key, e.tags, e.metadata, e.parent_id, e.progress, e.error
+    from ended e where e.kind = ${KIND.failed}
+),
+buried as (
+  select e.id, e.name, e.version, e.lane, e.priority, e.created_at, e.payload, $4::text as node, e.executions,
+         e.failures + 1 as failures, e.crashes, e.business_key, e.tags, e.metadata, e.error
+    from ended e where e.kind = ${KIND.failed}
+),${failureJobs(schema, 'buried', now)},
+`;
 }
 
 /** The statement's parameters. A progress report of a job that settles in the same exchange is left out: one row, one change. */
@@ -260,7 +289,7 @@ export function exchangeParameters(request: ExchangeRequest, offsetMs: number): 
 }
 
 interface ExchangeRow extends ClaimedJobRow {
-  tag: 'claimed' | 'skipped' | 'lost' | 'owned' | 'deposed';
+  tag: 'claimed' | 'skipped' | 'lost' | 'spawned' | 'owned' | 'deposed';
   number: number | null;
 }
 
@@ -269,12 +298,14 @@ export function decodeExchange(request: ExchangeRequest, rows: readonly object[]
   const claimed: ExchangeRow[] = [];
   const skipped: string[] = [];
   const lost: string[] = [];
+  const spawned: { lane: string; priority: PriorityRank }[] = [];
   let owned = false;
   let nextDueInMs: number | undefined;
   for (const row of rows as readonly ExchangeRow[]) {
     if (row.tag === 'claimed') claimed.push(row);
     else if (row.tag === 'skipped') skipped.push(row.id);
     else if (row.tag === 'lost') lost.push(row.id);
+    else if (row.tag === 'spawned') spawned.push({ lane: row.lane, priority: row.number as PriorityRank });
     else {
       owned = row.tag === 'owned';
       nextDueInMs = row.number ?? undefined;
@@ -288,6 +319,7 @@ export function decodeExchange(request: ExchangeRequest, rows: readonly object[]
     skipped,
     lost,
     claimed: claimed.map(decodeClaimedJob),
+    spawned,
     nextDueInMs,
   };
 }

@@ -8,7 +8,8 @@ const SETTING = 'ratchet.joined';
  * rolled back: exactly as long as the rows that are written there. Outside a transaction it is gone with the statement.
  */
 export const markTransaction: MakeStatement = () => ({
-  text: `select set_config('${SETTING}', concat_ws(' ', nullif(current_setting('${SETTING}', true), ''), $1::text), true)`,
+  text: `select set_config('${SETTING}', concat_ws(' ', nullif(current_setting('${SETTING}', true), ''), $1::text), true),
+       current_setting('transaction_isolation') as isolation`,
 });
 
 /** True while the statement runs where `mark` (a parameter) was made. */

@@ -13,7 +13,7 @@ export const selectJob: MakeStatement = (schema) => ({
 select to_json(v)::text as row from (
   select id, name, version, status, lane, priority, payload, result, error, progress, scheduled_at, created_at, begun_at,
          ended_at, node, executions, failures, crashes, claim_seq::text as claim_seq, max_retries, business_key, tags,
-         metadata, parent_id
+         metadata, parent_id, pause_requested
     from ${schema}.jobs where id = $1::uuid and (ended_at is null or ended_at >= $2::timestamptz)
 ) v`,
 });
@@ -64,6 +64,7 @@ export function decodeJob(row: Row): JobView {
     tags: (v['tags'] as string[] | null) ?? [],
     metadata: optional(v['metadata']),
     parentId: optional(v['parent_id']),
+    pauseRequested: v['pause_requested'] as boolean,
   };
 }
 

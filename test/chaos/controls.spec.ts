@@ -1,0 +1,156 @@
+import { describe, expect, it } from '@jest/globals';
+import { type Mutation } from '../support/compile.mjs';
+import { begun, ChaosFixture, SOON, until } from './chaos-fixture.js';
+import { type Finding } from './history-checker.js';
+
+/**
+ * Negative controls: each scenario is judged good with the library as it is, and bad when the one thing is taken out of it that
+ * makes it so. The interleaving is forced. If a control is not found out, the chaos suite proves nothing any more.
+ */
+const FENCE: Mutation = {
+  file: 'exchange.ts',
+  from: /where j\.claim_seq = s\.seq and j\.status is not distinct from 1 and j\.bucket is not distinct from \$2::uuid/g,
+  to: 'where j.status is not distinct from 1',
+};
+const SHARE_LOCK: Mutation = { file: 'exchange.ts', from: /\n +for share\n/g, to: '\n' };
+/** So that the exchange still waits when the other node, however slow it is to start, has noticed. */
+const PATIENT: Mutation = {
+  file: 'pinned-settings.ts',
+  from: "lock_timeout: '5s'",
+  to: "lock_timeout: '20s'",
+};
+const GRACE: readonly Mutation[] = [
+  {
+    file: 'postgres/rescue.ts',
+    from: '[this.session.offsetMs, graceMs, node.id]',
+    to: '[this.session.offsetMs, 0, node.id]',
+  },
+  // Nor is that of the node itself.
+  { file: 'statements/rescue.ts', from: 'greatest($2::float8, n.grace_ms)', to: '$2::float8' },
+  { file: 'heartbeat/heartbeat.ts', from: /if \(lost\)/g, to: 'if (true)' },
+];
+/** A node that does not hear of its death: so nothing but the fence stands between it and the job of its heir. */
+const DEAF: readonly Mutation[] = [
+  { file: 'engine/membership.ts', from: '(dead) => this.#declaredDead(dead)', to: '() => {}' },
+  { file: 'engine/exchange-loop.ts', from: /if \(!answer\.owned\)/g, to: 'if (false)' },
+];
+
+const rules = (findings: readonly Finding[]): string[] => [...new Set(findings.map(({ rule }) => rule))];
+
+describe('a node that wakes up after its death, and ends a job that its heir is running', () => {
+  describe('as it is', () => {
+    const chaos = new ChaosFixture('control-deaf', DEAF);
+    it('is refused', async () => {
+      const { id, heir, frozen } = await lateFinish(chaos);
+      await until(async () => {
+        const rows = await chaos.database.query('select from ratchet.execution where late_at is not null');
+        return rows.length === 1;
+      });
+      expect(await chaos.scheduler.get(id)).toMatchObject({ status: 'running' });
+      await chaos.go(id, heir.pid);
+      await chaos.ended([id]);
+      expect(frozen.alive).toBe(true);
+      expect(await chaos.judge([id])).toEqual([]);
+    }, 60_000);
+  });
+
+  describe('without the fence', () => {
+    const chaos = new ChaosFixture('control-fence', [...DEAF, FENCE]);
+    it('is recorded, and the checker finds it out', async () => {
+      const { id } = await lateFinish(chaos);
+      await chaos.ended([id]);
+      expect(rules(await chaos.judge([id]))).toEqual(
+        expect.arrayContaining([
+          'a recorded success finished its body',
+          'a recorded result is that of the recorded claim',
+        ]),
+      );
+    }, 60_000);
+  });
+});
+
+describe('an exchange that is under way while the bucket is taken from its node', () => {
+  describe('as it is', () => {
+    const chaos = new ChaosFixture('control-none', [PATIENT]);
+    it('is waited for', async () => {
+      const { id, open } = await claimUnderWay(chaos, 2);
+      await open();
+      await chaos.go(id);
+      await chaos.ended([id]);
+      expect(await chaos.scheduler.get(id)).toMatchObject({ status: 'succeeded', crashes: 1 });
+      expect(await chaos.judge([id])).toEqual([]);
+    }, 60_000);
+  });
+
+  describe('without the share lock of the bucket', () => {
+    const chaos = new ChaosFixture('control-share-lock', [PATIENT, SHARE_LOCK]);
+    it('claims into a bucket that is gone, and the checker finds it out', async () => {
+      const { id, open } = await claimUnderWay(chaos, 1);
+      await until(async () => {
+        const rows = await chaos.database.query('select from ratchet.bucket where node_id = $1', ['a']);
+        return rows.length === 0;
+      });
+      await open();
+      await until(async () => (await chaos.scheduler.get(id))?.status === 'running');
+      expect(rules(await chaos.judge([id]))).toContain('nothing is claimed into a bucket that is gone');
+    }, 60_000);
+  });
+});
+
+describe('when the grace is ignored', () => {
+  const chaos = new ChaosFixture('control-grace', GRACE);
+  it('living nodes lose their jobs, and the checker finds it out', async () => {
+    const { id } = await chaos.scheduler.enqueueNamed('chaos.hold', {});
+    const alive = chaos.start(SOON, 'a');
+    await alive.until(begun(id));
+    chaos.start(SOON, 'b');
+    await until(async () => {
+      const rows = await chaos.database.query(`select from ratchet.execution where outcome = 'crashed'`);
+      return rows.length > 0;
+    });
+    expect(rules(await chaos.judge([id]))).toContain(
+      'a claim is taken back from a node that was silent for the grace, or replaced',
+    );
+  }, 60_000);
+});
+
+async function lateFinish(chaos: ChaosFixture) {
+  const { id } = await chaos.scheduler.enqueueNamed('chaos.hold', {});
+  const frozen = chaos.start(SOON, 'a');
+  await frozen.until(begun(id));
+  frozen.kill('SIGSTOP');
+  const heir = chaos.start(SOON, 'b');
+  await heir.until(begun(id));
+  await chaos.go(id, frozen.pid);
+  frozen.kill('SIGCONT');
+  return { id, frozen, heir };
+}
+
+/** The claim of node `a` stands still in the database, the process is frozen, and `b` has begun to take its bucket. */
+async function claimUnderWay(chaos: ChaosFixture, waiting: number) {
+  const { database } = chaos;
+  const gate = await database.connect();
+  await gate.query('select pg_advisory_lock(4711)');
+  await database.query(`
+    create function side_gate() returns trigger language plpgsql as $$
+    begin perform pg_advisory_xact_lock_shared(4711); return new; end $$;
+    create trigger side_gate before update on ratchet.job for each row when (old.status = 0 and new.status = 1)
+      execute function side_gate()`);
+  const { id } = await chaos.scheduler.enqueueNamed('chaos.hold', {});
+  const frozen = chaos.start(SOON, 'a');
+  await waits(chaos, 1);
+  frozen.kill('SIGSTOP');
+  chaos.start(SOON, 'b');
+  await waits(chaos, waiting);
+  return { id, open: () => gate.query('select pg_advisory_unlock(4711)') };
+}
+
+/** So many sessions wait for locks of others. */
+async function waits(chaos: ChaosFixture, count: number): Promise<void> {
+  await until(async () => {
+    const [row] = await chaos.database.query<{ n: number }>(
+      `select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    );
+    return row!.n >= count;
+  });
+}
