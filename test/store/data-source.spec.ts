@@ -147,7 +147,7 @@ describe.each(versions)('on a DataSource of TypeORM %s', (_, Source) => {
       type: 'postgres',
       url: database.url,
       poolSize: 1,
-      connectTimeoutMS: 100,
+      connectTimeoutMS: 1_500,
     }).initialize();
     const runner = small.createQueryRunner();
     await runner.startTransaction();
