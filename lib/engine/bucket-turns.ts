@@ -104,12 +104,13 @@ export class BucketTurns {
   }
 
   async send(want: number): Promise<TurnResult> {
-    const { store, events, debug, bucket, faults, clock, suspects } = this.#parts;
+    const { store, events, debug, bucket, faults, clock, slots, suspects } = this.#parts;
     const beganMs = clock.monotonicMs();
     const parcel = this.outbox.next(beganMs >= this.#waitAgainMs ? SKIPS_BEFORE_WAITING : undefined);
     const used = this.#floors.inUse();
-    const mayAsk = want > 0 && suspects.ask();
-    const request = this.#request(parcel, used, want, mayAsk);
+    const reserved = slots.reserve(want);
+    const mayAsk = reserved > 0 && suspects.ask();
+    const request = this.#request(parcel, used, reserved, mayAsk);
     this.#inFlight = true;
     let arrived = false;
     try {
@@ -137,6 +138,7 @@ export class BucketTurns {
       const fault = arrived ? lostAnswer(error) : error;
       return { kind: 'failed', delayMs: await this.#failed(fault, request, parcel) };
     } finally {
+      slots.unreserve(reserved);
       if (mayAsk) suspects.asked();
       this.#land();
     }

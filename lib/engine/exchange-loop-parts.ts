@@ -13,7 +13,7 @@ import { type LateRecorder } from './late-recorder.js';
 import { type PollSettings } from './poll-pace.js';
 import { type ExecutionStarter } from './running-claims.js';
 import { type ExecutorHooks } from './running-execution.js';
-import { type Slots } from './slots.js';
+import { type BucketSlots } from './slots.js';
 import { type Suspects } from './suspects.js';
 
 /** Makes the executor of one bucket: what its executions report goes through the hooks. */
@@ -44,7 +44,7 @@ export interface LoopEnvironment {
 /** What one bucket's loop is made of. */
 export interface ExchangeLoopParts extends LoopEnvironment {
   readonly bucket: Bucket;
-  readonly slots: Slots;
+  readonly slots: BucketSlots;
   /** Error text of a claim that is given back because the node stops. */
   readonly releaseError: string;
   /** Called once, when the database says that the bucket is no longer ours. */

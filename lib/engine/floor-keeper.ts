@@ -127,7 +127,12 @@ export class FloorKeeper {
     try {
       const { floors } = this.#floors.inUse();
       const beganMs = this.#nowMs();
-      const streams = await store.foreign({ lane: bucket.lane, handlers, floors });
+      const streams = await store.foreign({
+        lane: bucket.lane,
+        handlers,
+        floors,
+        ...(bucket.priority === undefined ? {} : { priority: bucket.priority }),
+      });
       const nowMs = this.#nowMs();
       if (this.#stopped || !this.#passOver.looked(streams, nowMs, nowMs - beganMs)) return;
       const names = [...new Set(streams.flatMap((stream) => stream.names))];

@@ -6,7 +6,7 @@ import { type EndedWork, executionEvent, tellSettled } from './execution-events.
 import { type LateCause, type LateRecorder } from './late-recorder.js';
 import { claimKey, type Outbox } from './outbox.js';
 import { type AbortKind, type RunningExecution } from './running-execution.js';
-import { type Slots } from './slots.js';
+import { type BucketSlots } from './slots.js';
 import { Suspects } from './suspects.js';
 
 /** Starts one execution; never throws. The executor of a node, seen from the loop. */
@@ -29,7 +29,7 @@ interface RunningClaim extends EndedWork {
 export interface RunningClaimsParts {
   readonly bucket: BucketRef;
   readonly clock: Clock;
-  readonly slots: Slots;
+  readonly slots: BucketSlots;
   readonly suspects: Suspects;
   readonly starter: ExecutionStarter;
   readonly outbox: Outbox;

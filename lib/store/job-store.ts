@@ -212,6 +212,8 @@ export interface ProbeAnswer {
 /** Asked when a claim came back short: is the head of a stream full of jobs that this node has no handler for? */
 export interface ForeignRequest {
   readonly lane: string;
+  /** Only this stream. Absent: all. */
+  readonly priority?: PriorityRank;
   readonly handlers: readonly HandlerFilter[];
   readonly floors: Partial<Record<PriorityRank, StreamPlace>>;
 }
@@ -277,7 +279,7 @@ export abstract class JobStore {
   abstract removeNode(node: NodeRef): Promise<void>;
 
   /** Rejects with `NodeDeposedError`, which names the other process, when the node's id has been registered under a newer epoch. */
-  abstract openBucket(node: NodeRef, lane: string): Promise<BucketRef>;
+  abstract openBucket(node: NodeRef, lane: string, priority?: PriorityRank): Promise<BucketRef>;
   /**
    * Compare-and-set by (id, epoch, from). False: somebody else moved it. `ready_to_delete` deletes the row; false as well,
    * and the bucket stays, when it still holds jobs.

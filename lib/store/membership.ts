@@ -1,5 +1,7 @@
 /** Who is a member of the cluster, and what becomes of the work of those who are not any more: parts of the port `JobStore`. */
 
+import { type PriorityRank } from '../jobs/priority.js';
+
 /** A process, as the database knows it. The epoch rises at each registration and never repeats. */
 export interface NodeRef {
   readonly id: string;
@@ -20,15 +22,24 @@ export interface NodeRegistration {
   readonly failureHandlers?: readonly { readonly jobName: string; readonly lane: string }[];
   /** Ids of the recurring schedules that its methods are annotated with: those that no node has are removed after a while. */
   readonly schedules?: readonly string[];
+  /** Priorities that it has switched off, by lane. */
+  readonly disabled?: Readonly<Record<string, readonly PriorityRank[]>>;
   /** By which it sends its heartbeats: who has a shorter one judges it by this. Default: by that of whoever judges. */
   readonly graceMs?: number;
 }
+
+/** `fallback`: made for due jobs that no other bucket serves; one for each lane in the cluster. */
+export type BucketKind = 'standard' | 'fallback';
 
 /** The owner's key to a bucket: the epoch rises when somebody takes the bucket away. */
 export interface BucketRef {
   readonly id: string;
   readonly epoch: number;
   readonly lane: string;
+  /** It claims jobs of this priority alone. Absent: of all. */
+  readonly priority?: PriorityRank;
+  /** Default `standard`. */
+  readonly kind?: BucketKind;
   readonly node: NodeRef;
 }
 
@@ -50,6 +61,8 @@ export interface BeatRequest {
   readonly running: number;
   /** How late its event loop was at worst since the last beat. */
   readonly lagMs: number;
+  /** Jobs that it has claimed ahead and not begun. */
+  readonly buffered?: number;
 }
 
 export interface BeatAnswer {
@@ -66,6 +79,10 @@ export interface BeatAnswer {
    * undefined: none will be, as things are.
    */
   readonly scheduleInMs: number | undefined;
+  /** Somebody has drained this node by hand: it is to have no buckets. */
+  readonly cordoned?: boolean;
+  /** Other nodes have claimed jobs ahead, as of their last heartbeats. */
+  readonly buffersElsewhere?: boolean;
 }
 
 /** A row of the list of nodes. */

@@ -2,6 +2,7 @@ import { uuidv7 } from 'uuidv7';
 import { type RowHolder } from '../../errors/control-errors.js';
 import { NodeDeposedError, TravelRefusedError } from '../../errors/store-errors.js';
 import { isUuid } from '../../jobs/job-id.js';
+import { type PriorityRank } from '../../jobs/priority.js';
 import {
   type BucketRef,
   type BucketStatus,
@@ -178,15 +179,15 @@ export class PostgresJobStore extends JobStore {
     await this.session.service(deleteEmptyBucketsOf, [node.id, node.epoch]);
   }
 
-  override async openBucket(node: NodeRef, lane: string): Promise<BucketRef> {
+  override async openBucket(node: NodeRef, lane: string, priority?: PriorityRank): Promise<BucketRef> {
     const id = uuidv7();
-    const parameters = [this.session.offsetMs, id, node.id, node.epoch, lane];
+    const parameters = [this.session.offsetMs, id, node.id, node.epoch, lane, priority ?? null];
     const [row] = await this.session.service(openBucket, parameters);
     if (typeof row?.['epoch'] !== 'number') {
       const by = row && { host: row['host'] as string, pid: row['pid'] as number };
       throw new NodeDeposedError(node.id, by);
     }
-    return { id, epoch: row['epoch'], lane, node };
+    return { id, epoch: row['epoch'], lane, node, ...(priority === undefined ? {} : { priority }) };
   }
 
   override async setBucketStatus(bucket: BucketRef, from: BucketStatus, to: BucketStatus): Promise<boolean> {

@@ -2,7 +2,7 @@ import { type MakeStatement } from '../postgres-session.js';
 import { storeClock } from './clock.js';
 
 /**
- * `$1` offset, then id, node id, node epoch, lane. Without an epoch: another process has registered the id since, and the row
+ * `$1` offset, then id, node id, node epoch, lane, priority (null: all). Without an epoch: another process has registered the id since, and the row
  * says which; without a row, that one has left too, or somebody deleted the row. The share lock makes such a registration,
  * and the rescue after it, wait for the bucket.
  */
@@ -10,8 +10,8 @@ export const openBucket: MakeStatement = (schema) => ({
   text: `
 with owner as materialized (select id, epoch, host, pid from ${schema}.node where id = $3 for share),
 opened as (
-  insert into ${schema}.bucket (id, node_id, node_epoch, lane, status, created_at, status_at)
-  select $2::uuid, o.id, o.epoch, $5, 'active', ${storeClock('$1')}, ${storeClock('$1')}
+  insert into ${schema}.bucket (id, node_id, node_epoch, lane, priority, status, created_at, status_at)
+  select $2::uuid, o.id, o.epoch, $5, $6::smallint, 'active', ${storeClock('$1')}, ${storeClock('$1')}
     from owner o where o.epoch = $4::bigint
   returning epoch
 )

@@ -159,7 +159,7 @@ suspect as materialized (
   select j.id, j.payload is null as apart from ${schema}.job j
    where $21::boolean and exists (select from bucket_row where status = 'active')
      and j.status = 0 and j.crashes >= 2 and j.lane = $19::text and j.scheduled_at <= ${now}
-     and j.version <= ($15::int[])[array_position($14::text[], j.name)]
+     and j.priority = any ($16::smallint[]) and j.version <= ($15::int[])[array_position($14::text[], j.name)]
    order by j.lane, j.scheduled_at, j.id limit 1
      for update skip locked
 ),
@@ -232,6 +232,7 @@ select case when exists (select from bucket_row) then 'owned' else 'deposed' end
            union all
            (select n.scheduled_at from ${schema}.job n
              where n.status = 0 and n.crashes >= 2 and n.lane = $19::text and n.scheduled_at > ${now}
+               and n.priority = any ($16::smallint[])
              order by n.lane, n.scheduled_at, n.id limit 1)
          ) d
        ) end`,
@@ -263,6 +264,7 @@ export function exchangeParameters(request: ExchangeRequest, offsetMs: number): 
   const settled = new Set(settle.map((settlement) => settlement.id));
   const progress = request.progress.filter((report) => !settled.has(report.id));
   const none = progress.map(() => null);
+  const ranks = bucket.priority === undefined ? PRIORITY_RANKS : [bucket.priority];
   return [
     offsetMs,
     bucket.id,
@@ -279,8 +281,8 @@ export function exchangeParameters(request: ExchangeRequest, offsetMs: number): 
     request.want,
     request.handlers.map((handler) => handler.name),
     request.handlers.map((handler) => handler.version),
-    PRIORITY_RANKS,
-    PRIORITY_RANKS.map((rank) => request.floors[rank] ?? null),
+    ranks,
+    ranks.map((rank) => request.floors[rank] ?? null),
     request.priorityBoostMs,
     bucket.lane,
     READ_AHEAD + (request.readPast ?? 0),

@@ -47,10 +47,11 @@ select t.p as priority, w.seen, w.names, own.id is not null as own, coalesce(sam
 };
 
 export function foreignParameters(request: ForeignRequest, offsetMs: number): unknown[] {
+  const ranks = request.priority === undefined ? RANKS : [request.priority];
   return [
     offsetMs,
-    RANKS,
-    RANKS.map((rank) => request.floors[rank] ?? null),
+    ranks,
+    ranks.map((rank) => request.floors[rank] ?? null),
     request.lane,
     request.handlers.map(({ name }) => name),
     request.handlers.map(({ version }) => version),

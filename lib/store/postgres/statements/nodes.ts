@@ -4,14 +4,15 @@ import { storeClock } from './clock.js';
 
 /**
  * `$1` offset, then id, host, pid, version, lanes, handlers, the jobs with a failure handler (names and lanes), the process, the
- * schedules, and the grace in ms. A known id gets the next epoch; epochs never repeat.
+ * schedules, the grace in ms, and the priorities switched off. A known id gets the next epoch; epochs never repeat.
  */
 export const registerNode: MakeStatement = (schema) => ({
   text: registerText(
     schema,
     `on conflict (id) do update set epoch = excluded.epoch, host = excluded.host, pid = excluded.pid, version = excluded.version,
        lanes = excluded.lanes, handlers = excluded.handlers, state = 'running', started_at = excluded.started_at,
-       heartbeat_at = excluded.heartbeat_at, process = excluded.process, schedules = excluded.schedules, grace_ms = excluded.grace_ms`,
+       heartbeat_at = excluded.heartbeat_at, process = excluded.process, schedules = excluded.schedules, grace_ms = excluded.grace_ms,
+       disabled = excluded.disabled, buffered = 0, cordoned_at = null`,
   ),
 });
 
@@ -41,9 +42,9 @@ kept_schedules as (
    where id = any ($11::text[]) and orphaned_at is not null and removed_at is null
 )
 insert into ${schema}.node as n (id, epoch, host, pid, version, lanes, handlers, state, started_at, heartbeat_at, process,
-       schedules, grace_ms)
+       schedules, grace_ms, disabled)
 values ($2, nextval('${schema.replaceAll("'", "''")}.node_epoch'), $3, $4, $5, $6::text[], $7::text[], 'running',
-        ${storeClock('$1')}, ${storeClock('$1')}, $10::text, $11::text[], $12::float8)
+        ${storeClock('$1')}, ${storeClock('$1')}, $10::text, $11::text[], $12::float8, $13::jsonb)
 ${onConflict}
 returning epoch::text as epoch`;
 
@@ -75,5 +76,6 @@ export function registerParameters(node: NodeRegistration, offsetMs: number): un
     node.process ?? null,
     [...schedules].sort(),
     graceMs,
+    JSON.stringify(node.disabled ?? {}),
   ];
 }
