@@ -27,6 +27,7 @@ export function nodeJob(
     version: template.version,
     lane: template.lane,
     priority: template.priority,
+    begun: true,
     claimSeq: NO_CLAIM,
     payload: JSON.parse(template.payload) as unknown,
     scheduledAt: recurrence.scheduledFor,

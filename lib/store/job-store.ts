@@ -114,6 +114,8 @@ export interface Settlement {
   readonly drop?: boolean;
   /** The last `ctx.progress()` value, JSON text. */
   readonly progress?: string;
+  /** Of a job that was claimed ahead: how long ago its handler began. Absent: it never did, and is only `released`. */
+  readonly ranMs?: number;
 }
 
 export interface ProgressReport {
@@ -139,6 +141,17 @@ export interface ExchangeRequest {
   readonly suspect: boolean;
   /** Jobs of other nodes that stand at a floor, before ours: the claim reads so many rows more than it usually would. */
   readonly readPast?: number;
+  /** Of a bucket that claims ahead. */
+  readonly ahead?: {
+    /** So many of the claimed jobs, the first ones in claim order, begin at once; the others only wait in the node's buffer. */
+    readonly beginNow: number;
+    /** Jobs that were claimed ahead before: their start becomes durable now. */
+    readonly begin: readonly { readonly id: string; readonly claimSeq: string }[];
+    /** The number of the start mark that names them; each is used once in the life of a bucket. */
+    readonly mark: number;
+    /** Start marks all of whose jobs are answered for. */
+    readonly forget: readonly number[];
+  };
   /** Wait for locked rows instead of skipping them (after five skips, and in the last flush of a drain). */
   readonly wait: boolean;
   /** Ageing: one level for each of these; 0 is none. */
@@ -148,6 +161,10 @@ export interface ExchangeRequest {
 export interface ExchangeAnswer {
   /** False: the bucket is no longer ours (deposed); nothing was claimed, settles were still tried. */
   readonly owned: boolean;
+  /** Somebody asked for its end: it claims nothing any more. */
+  readonly completing: boolean;
+  /** Of those that were to begin: their claims stand no more, or a pause was asked for. They must not begin. */
+  readonly gone: readonly string[];
   /** Ids that were recorded. */
   readonly recorded: readonly string[];
   /** Locked by somebody: send again. */
@@ -179,6 +196,8 @@ export interface ClaimedJob {
   /** The database's text of `scheduledAt`, for floors. */
   readonly place: StreamPlace;
   readonly createdAt: Date;
+  /** False: it was claimed ahead. It must not run before its start is durable. */
+  readonly begun: boolean;
   /** From its due time to this claim. */
   readonly waitedMs: number;
   /** Begun executions, this one included: `ctx.execution`. */

@@ -74,6 +74,7 @@ export function claimed(given: Partial<ClaimedJob> = {}): ClaimedJob {
     metadata: undefined,
     parentId: undefined,
     lastError: undefined,
+    begun: true,
     ...given,
   };
 }

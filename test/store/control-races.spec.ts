@@ -11,7 +11,7 @@ import {
   type NewJob,
   type Settlement,
 } from '../../lib/store/job-store.js';
-import { exchangeParameters, exchangeStatement } from '../../lib/store/postgres/statements/exchange.js';
+import { exchangeCall } from './exchange-fixture.js';
 import { deleteDeadLetters } from '../../lib/store/postgres/statements/retention.js';
 
 /** Each race held open by a transaction of the other side, let go, and decided one way: nothing lost, nothing done twice. */
@@ -91,8 +91,8 @@ async function heldTurn(
   request: Parameters<typeof turn>[1],
 ): Promise<{ commit(): Promise<void>; rollback(): Promise<void> }> {
   const client = await held();
-  const { text } = exchangeStatement('"ratchet"', false);
-  await client.query(text, exchangeParameters(turn(bucket, request), 0));
+  const { text, values } = exchangeCall(turn(bucket, request));
+  await client.query(text, values);
   return ends(client);
 }
 

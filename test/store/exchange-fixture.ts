@@ -1,9 +1,11 @@
 import pg from 'pg';
+import { decodeExchange } from '../../lib/store/postgres/statements/exchange/answer.js';
 import {
-  decodeExchange,
-  exchangeParameters,
+  type ExchangeStatement,
   exchangeStatement,
-} from '../../lib/store/postgres/statements/exchange.js';
+} from '../../lib/store/postgres/statements/exchange/exchange.js';
+import { exchangeParameters } from '../../lib/store/postgres/statements/exchange/parameters.js';
+import { shapeOf } from '../../lib/store/postgres/statements/exchange/shape.js';
 import { MIGRATIONS } from '../../lib/store/postgres/migrations/index.js';
 import { type BucketRef, type ExchangeAnswer, type ExchangeRequest } from '../../lib/store/job-store.js';
 import { PLAN_SETTINGS } from '../../lib/store/postgres/plan-settings.js';
@@ -38,6 +40,12 @@ export async function engineClient(database: TestDatabase): Promise<pg.Client> {
   return client;
 }
 
+/** The statement of a turn, with its values. */
+export function exchangeCall(request: ExchangeRequest): ExchangeStatement & { readonly values: unknown[] } {
+  const statement = exchangeStatement(SCHEMA, shapeOf(request));
+  return { ...statement, values: exchangeParameters(request, 0, statement) };
+}
+
 export type Turn = (bucket: BucketRef, request?: Partial<ExchangeRequest>) => Promise<ExchangeAnswer>;
 
 /** Turns on a connection. */
@@ -55,12 +63,8 @@ export function turnsOn(client: pg.Client): Turn {
       priorityBoostMs: 900_000,
       ...request,
     };
-    const { name, text } = exchangeStatement(
-      SCHEMA,
-      whole.wait,
-      whole.settle.some(({ outcome }) => outcome === 'failed'),
-    );
-    const { rows } = await client.query<object>({ name, text, values: exchangeParameters(whole, 0) });
+    const { name, text, values } = exchangeCall(whole);
+    const { rows } = await client.query<object>({ name, text, values });
     return decodeExchange(whole, rows);
   };
 }

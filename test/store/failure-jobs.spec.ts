@@ -2,7 +2,6 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createStore, newJob, registerTestNode, turn } from '../support/store.js';
 import { type PostgresJobStore } from '../../lib/store/postgres/postgres-job-store.js';
-import { exchangeParameters, exchangeStatement } from '../../lib/store/postgres/statements/exchange.js';
 import {
   type BucketRef,
   type ClaimedJob,
@@ -10,7 +9,7 @@ import {
   type NewJob,
   type Settlement,
 } from '../../lib/store/job-store.js';
-import { engineClient } from './exchange-fixture.js';
+import { engineClient, exchangeCall } from './exchange-fixture.js';
 
 /** The durable job of `@OnJobFailure` comes into being with the row of the dead letter, whoever writes that. */
 let database: TestDatabase;
@@ -150,7 +149,8 @@ describe('a job that fails', () => {
     const client = await engineClient(database);
     await client.query('begin');
     const request = turn(bucket, { settle: failing([job!]), want: 0 });
-    await client.query(exchangeStatement('"ratchet"', false).text, exchangeParameters(request, 0));
+    const { text, values } = exchangeCall(request);
+    await client.query(text, values);
     await client.end();
     expect(await store.get(job!.id)).toMatchObject({ status: 'running' });
     expect(await spawnedBy(job!.id)).toEqual([]);
@@ -221,9 +221,10 @@ describe('ten thousand that fail in one statement', () => {
     const { claimed: jobs } = await store.exchange(turn(bucket, { want: MANY }));
     const client = await engineClient(database);
     const request = turn(bucket, { settle: failing(jobs), want: 0 });
+    const { text, values } = exchangeCall(request);
     const { rows } = await client.query<{ 'QUERY PLAN': { Plan: Plan }[] }>(
-      `explain (analyze, buffers, format json) ${exchangeStatement('"ratchet"', false).text}`,
-      exchangeParameters(request, 0),
+      `explain (analyze, buffers, format json) ${text}`,
+      values,
     );
     await client.end();
     const top = rows[0]!['QUERY PLAN'][0]!.Plan;

@@ -51,7 +51,7 @@ import { cancel, holderOf, redrive } from './job-control.js';
 import { endedJobs } from './ended-jobs.js';
 import { findById } from './find-by-id.js';
 import { type MigrationMode, Migrator } from './migrations/migrator.js';
-import { type MakeStatement, PostgresSession, type PostgresSessionOptions } from './postgres-session.js';
+import { PostgresSession, type PostgresSessionOptions } from './postgres-session.js';
 import { JobQueries } from './query/job-query.js';
 import { reconcile } from './reconciler.js';
 import { Rescue } from './rescue.js';
@@ -66,7 +66,10 @@ import {
   setBucketStatus,
 } from './statements/buckets.js';
 import { recordLate } from './statements/late-outcome.js';
-import { decodeExchange, exchangeParameters, exchangeStatement } from './statements/exchange.js';
+import { decodeExchange } from './statements/exchange/answer.js';
+import { type ExchangeStatement, exchangeStatement } from './statements/exchange/exchange.js';
+import { exchangeParameters } from './statements/exchange/parameters.js';
+import { shapeName, shapeOf } from './statements/exchange/shape.js';
 import { decodeForeign, foreign, foreignParameters } from './statements/foreign.js';
 import { markTransaction } from './statements/joined.js';
 import { beat, beatParameters, decodeBeat, decodeNode, selectNodes } from './statements/heartbeat.js';
@@ -93,19 +96,6 @@ export interface PostgresJobStoreOptions extends PostgresSessionOptions {
   readonly inlinePayloadBytes: number;
 }
 
-const exchanges = {
-  skipping: (schema: string) => exchangeStatement(schema, false, false),
-  skippingFailing: (schema: string) => exchangeStatement(schema, false, true),
-  waiting: (schema: string) => exchangeStatement(schema, true, false),
-  waitingFailing: (schema: string) => exchangeStatement(schema, true, true),
-} satisfies Record<string, MakeStatement>;
-
-function exchangeFor({ wait, settle }: ExchangeRequest): MakeStatement {
-  const failing = settle.some(({ outcome }) => outcome === 'failed');
-  if (wait) return failing ? exchanges.waitingFailing : exchanges.waiting;
-  return failing ? exchanges.skippingFailing : exchanges.skipping;
-}
-
 /**
  * The job store on PostgreSQL 15 and later. Each statement is a file in `statements/`; what takes several is a class of its
  * own. Exchanges run on connections of their own, what may wait on the service connection, the application's calls on
@@ -119,6 +109,8 @@ export class PostgresJobStore extends JobStore {
   readonly #rescue: Rescue;
   readonly #startUp: StartUp;
   readonly #retention: Retention;
+  /** By shape, each made once. */
+  readonly #exchanges = new Map<string, ExchangeStatement>();
 
   constructor(options: PostgresJobStoreOptions) {
     super();
@@ -219,9 +211,12 @@ export class PostgresJobStore extends JobStore {
   }
 
   override async exchange(request: ExchangeRequest): Promise<ExchangeAnswer> {
-    const statement = this.session.statement(exchangeFor(request));
-    const { engine, offsetMs } = this.session;
-    const parameters = exchangeParameters(request, offsetMs);
+    const { engine, offsetMs, schema } = this.session;
+    const shape = shapeOf(request);
+    const name = shapeName(shape);
+    const statement = this.#exchanges.get(name) ?? exchangeStatement(schema, shape);
+    this.#exchanges.set(name, statement);
+    const parameters = exchangeParameters(request, offsetMs, statement);
     // One that waits for locked rows must not hold up the turns of the other buckets.
     const rows = await (request.wait
       ? engine.service.query(statement, parameters)

@@ -56,6 +56,7 @@ export class ListedJob {
       version: job.version,
       lane: job.lane,
       priority: job.priority,
+      begun: true,
       claimSeq: String(this.claimSeq),
       payload: JSON.parse(job.payload) as unknown,
       scheduledAt: this.scheduledAt,

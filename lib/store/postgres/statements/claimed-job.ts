@@ -26,21 +26,22 @@ export interface ClaimedJobRow {
   metadata: unknown;
   parent_id: string | null;
   last_error: string | null;
+  begun: boolean;
 }
 
 /**
  * The columns of a claimed job, of the live row `j`. Times travel as whole microseconds in a double (exact until the year
  * 2255), `place` as the database's own text: a JS Date would lose the microseconds that order a stream.
  */
-export const claimedJobColumns = (payloadTable: string): string => `
+export const claimedJobColumns = (payloadTable: string, now = 'now()'): string => `
   j.id, j.name, j.version, j.lane, j.priority, j.claim_seq,
   coalesce(j.payload, (select p.payload from ${payloadTable} p where p.job_id = j.id)) as payload,
   j.scheduled_at::text as place,
   (extract(epoch from j.scheduled_at) * 1000000)::float8 as scheduled_us,
-  (extract(epoch from j.begun_at - j.scheduled_at) * 1000)::float8 as waited_ms,
+  (extract(epoch from coalesce(j.begun_at, ${now}) - j.scheduled_at) * 1000)::float8 as waited_ms,
   (extract(epoch from j.created_at) * 1000000)::float8 as created_us,
   j.executions, j.failures, j.crashes, j.max_retries, j.backoff, j.timeout_ms, j.business_key, j.tags, j.metadata,
-  j.parent_id, j.last_error`;
+  j.parent_id, j.last_error, j.begun_at is not null as begun`;
 
 /** The names of {@link claimedJobColumns}, in order, for statements that pass them through a CTE. */
 export const CLAIMED_JOB_COLUMN_NAMES = [
@@ -66,6 +67,7 @@ export const CLAIMED_JOB_COLUMN_NAMES = [
   'metadata',
   'parent_id',
   'last_error',
+  'begun',
 ] as const satisfies readonly (keyof ClaimedJobRow)[];
 
 export function decodeClaimedJob(row: ClaimedJobRow): ClaimedJob {
@@ -81,7 +83,9 @@ export function decodeClaimedJob(row: ClaimedJobRow): ClaimedJob {
     place: row.place,
     createdAt: new Date(row.created_us / 1000),
     waitedMs: row.waited_ms,
-    executions: row.executions,
+    // One that was claimed ahead is counted when its outcome is recorded.
+    executions: row.begun ? row.executions : row.executions + 1,
+    begun: row.begun,
     failures: row.failures,
     crashes: row.crashes,
     maxRetries: row.max_retries ?? undefined,

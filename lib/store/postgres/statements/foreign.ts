@@ -2,7 +2,7 @@ import { JOB_PRIORITIES, type PriorityRank } from '../../../jobs/priority.js';
 import { type ForeignRequest, type ForeignStream } from '../../job-store.js';
 import { type Row } from '../../sql-client.js';
 import { type MakeStatement } from '../postgres-session.js';
-import { READ_AHEAD } from './exchange.js';
+import { READ_AHEAD } from './exchange/claim-part.js';
 import { runnable } from './handler-filter.js';
 
 const RANKS = JOB_PRIORITIES.map((_, rank) => rank as PriorityRank);
