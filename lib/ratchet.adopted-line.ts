@@ -8,9 +8,9 @@ const MOST = 20;
 /**
  * The line at boot that says which `@Cron` methods `adoptCron` found, and in which zone each is read.
  *
- * @param worker - whether this process runs them.
+ * @param worker - the module option: only with `true` this process runs them.
  */
-export function adoptedLine(schedules: readonly AnnotatedSchedule[], worker: boolean): string {
+export function adoptedLine(schedules: readonly AnnotatedSchedule[], worker: boolean | 'drain'): string {
   const adopted = schedules.filter((schedule) => schedule.adopted);
   if (adopted.length === 0) return 'adoptCron: no method of this app has a @Cron';
   const shown = adopted.slice(0, MOST).map(({ spec, adopted: how }) => {
@@ -20,8 +20,8 @@ export function adoptedLine(schedules: readonly AnnotatedSchedule[], worker: boo
     return `${showValue(id, 200)} (${method}${showValue(expression)}, ${zone}${enabled ? '' : ', disabled'})`;
   });
   const more = adopted.length > MOST ? `, and ${adopted.length - MOST} more` : '';
-  const run = worker
+  const run = worker === true
     ? `${counted(adopted.length, '@Cron method runs', '@Cron methods run')} once for all nodes`
-    : `this process runs none (worker: false); workers run ${counted(adopted.length, '@Cron method')} once for all nodes`;
+    : `this process runs none (worker: ${worker === false ? 'false' : "'drain'"}); workers run ${counted(adopted.length, '@Cron method')} once for all nodes`;
   return `adoptCron: ${run}: ${shown.join(', ')}${more}`;
 }

@@ -33,8 +33,14 @@ export class BootReport implements OnApplicationBootstrap {
   line(): string {
     const { options, handlers, nodeId, coordinator, connections, transactions } = this.facts;
     const names = handlers.all().map(({ definition }) => definition.name);
-    const who = options.engine.worker ? `node ${nodeId}` : 'enqueues only (worker: false)';
-    const runs = options.engine.worker ? `, ${counted(names.length, 'handler')}${listed(names)}` : '';
+    const { worker } = options.engine;
+    const who = worker === false ? 'enqueues only (worker: false)' : `node ${nodeId}`;
+    const runs =
+      worker === true
+        ? `, ${counted(names.length, 'handler')}${listed(names)}`
+        : worker === 'drain'
+          ? ", takes back the work of nodes that stopped and runs nothing (worker: 'drain')"
+          : '';
     const opens = connections
       ? `, ${counted(connections.engine, 'connection')} of its own (max_connections ${connections.max})`
       : '';

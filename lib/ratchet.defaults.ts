@@ -9,6 +9,7 @@ export const DEFAULTS = Object.freeze({
   schema: 'ratchet',
   migrations: 'auto',
   concurrency: 10,
+  lane: Object.freeze({ reserved: 0, buckets: 1, bufferSize: 0 }),
   maxRetries: 3,
   backoff: DEFAULT_BACKOFF,
   priorityBoost: '15m',

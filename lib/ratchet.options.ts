@@ -2,11 +2,27 @@ import { type InjectionToken } from '@nestjs/common';
 import { type DataSource, type EntityManager } from 'typeorm';
 import { type Backoff } from './jobs/backoff.js';
 import { type Duration } from './jobs/duration.js';
+import { type JobPriority } from './jobs/priority.js';
 
 /** Settings of one lane on this node. */
 export interface LaneOptions {
-  /** How many jobs of the lane run at once on this node: 1 to 10 000. @defaultValue the module's `concurrency`, `10` */
+  /**
+   * The most jobs of the lane that run at once on this node: 1 to the module's `concurrency`.
+   *
+   * @defaultValue the module's `concurrency`, `10`
+   */
   concurrency?: number | undefined;
+  /** Slots of the node that are kept for this lane even while others have work: 0 to its `concurrency`. @defaultValue `0` */
+  reserved?: number | undefined;
+  /**
+   * How many buckets serve the lane on this node. A number: so many, each for all priorities, 1 to 50. By priority: so many for jobs
+   * of that priority alone, 0 to 50; one that is not named has one, and 0 switches the priority off on this node.
+   *
+   * @defaultValue `1`
+   */
+  buckets?: number | { readonly [P in JobPriority]?: number | undefined } | undefined;
+  /** Jobs that each bucket may claim ahead of its free slots: 0 to 10 000. @defaultValue `0` */
+  bufferSize?: number | undefined;
 }
 
 /** A connection of Ratchet's own, for apps without TypeORM. Either a `url` or its parts. */
@@ -64,8 +80,13 @@ export type RatchetDatabase =
 
 /** Everything but the way to the database. */
 export interface RatchetSettings {
-  /** `false`: this process only enqueues and asks; it runs no jobs and opens no connections of the engine. @defaultValue `true` */
-  worker?: boolean | undefined;
+  /**
+   * What this process does beside enqueueing. `true`: it runs jobs. `'drain'`: it runs none, but takes back the work of nodes that
+   * stopped and looks after the tables. `false`: nothing, and it opens no connections of the engine.
+   *
+   * @defaultValue `true`
+   */
+  worker?: boolean | 'drain' | undefined;
   /**
    * Who this process is: at most 64 characters, unique among the processes that run at the same time. With a fixed one
    * (a pod name) its work comes back at once when it starts again.
@@ -78,8 +99,10 @@ export interface RatchetSettings {
   /** Bring the schema up to date at boot, only check that it is, or do neither. @defaultValue `'auto'` */
   migrations?: 'auto' | 'check' | 'off' | undefined;
 
-  /** How many jobs of a lane run at once on this node, unless `lanes` says otherwise: 1 to 10 000. @defaultValue `10` */
+  /** How many jobs run at once on this node, in all its lanes, which share these slots by need: 1 to 10 000. @defaultValue `10` */
   concurrency?: number | undefined;
+  /** Short for `lanes.default.buckets`. @defaultValue `1` */
+  buckets?: LaneOptions['buckets'];
   /** Lanes that this node serves beside the default lane and those of its own handlers. */
   lanes?: Record<string, LaneOptions> | undefined;
   /** Failures that are followed by another execution, unless the definition says otherwise. @defaultValue `3` */

@@ -78,7 +78,7 @@ function portProviders(ports: RatchetPorts): Provider[] {
     portProvider(ports, 'coordinator', {
       inject: [RESOLVED_OPTIONS, JobStore, NODE_ID, EngineEvents],
       useFactory: ({ engine }: ResolvedOptions, store: JobStore, nodeId: string, events: EngineEvents) =>
-        defaultCoordinator({ store, nodeId, worker: engine.worker, events }),
+        defaultCoordinator({ store, nodeId, worker: engine.worker !== false, events }),
     }),
     portProvider(ports, 'retryPolicy', { useFactory: () => new DefaultRetryPolicy() }),
     portProvider(ports, 'nodeIdentity', {

@@ -7,9 +7,10 @@ import { reading } from './errors/reading.js';
 import { InvalidTimeZoneError } from './errors/recurring-errors.js';
 import { showValue } from './errors/show-value.js';
 import { resolveBackoff } from './jobs/backoff.js';
-import { JOB_LIMITS, textFault } from './jobs/limits.js';
+import { JOB_LIMITS } from './jobs/limits.js';
 import { type DatabaseChoice, readDatabase } from './ratchet.database-choice.js';
 import { DEFAULTS } from './ratchet.defaults.js';
+import { readLanes } from './ratchet.lanes.js';
 import { OptionReader, isPlainObject } from './ratchet.option-reader.js';
 import { type RatchetOptions } from './ratchet.options.js';
 import { zoneName } from './recurring/time/zone-name.js';
@@ -96,7 +97,7 @@ export function readingOptions<T>(read: () => T): T {
 }
 
 function read(reader: OptionReader): ResolvedOptions {
-  const worker = reader.flag('worker', DEFAULTS.worker);
+  const worker = readWorker(reader);
   const recurring = readRecurring(reader.section('recurring'));
   return {
     engine: { ...readEngine(reader, worker), recurring: { convergenceMs: recurring.convergenceMs } },
@@ -114,7 +115,7 @@ function read(reader: OptionReader): ResolvedOptions {
       ) ?? DEFAULTS.schema,
     migrations: reader.oneOf('migrations', ['auto', 'check', 'off'], DEFAULTS.migrations),
     idempotencyExpiryMs: reader.duration('idempotencyExpiry', DEFAULTS.idempotencyExpiry, '1s'),
-    pool: readPool(reader.section('pool'), worker),
+    pool: readPool(reader.section('pool'), worker !== false),
     startup: readStartup(reader.section('startup')),
     enhancers: readEnhancers(reader.section('enhancers')),
     recurringTimeZone: recurring.timeZone,
@@ -123,12 +124,23 @@ function read(reader: OptionReader): ResolvedOptions {
   };
 }
 
-function readEngine(reader: OptionReader, worker: boolean): Omit<EngineSettings, 'recurring'> {
+function readWorker(reader: OptionReader): EngineSettings['worker'] {
+  const value = reader.peek('worker');
+  if (value === undefined) return DEFAULTS.worker;
+  if (typeof value === 'boolean' || value === 'drain') return value;
+  reader.wrong('worker', "true, 'drain' or false");
+  return DEFAULTS.worker;
+}
+
+function readEngine(
+  reader: OptionReader,
+  worker: EngineSettings['worker'],
+): Omit<EngineSettings, 'recurring'> {
   const concurrency = reader.whole('concurrency', DEFAULTS.concurrency, 1, 10_000);
   return {
     worker,
     concurrency,
-    lanes: readLanes(reader.section('lanes'), reader, concurrency),
+    lanes: readLanes(reader, concurrency),
     maxRetries: reader.whole('maxRetries', DEFAULTS.maxRetries, 0, JOB_LIMITS.maxRetries),
     backoff: reader.resolved('backoff', DEFAULTS.backoff, resolveBackoff),
     priorityBoostMs: readBoost(reader),
@@ -171,25 +183,6 @@ function readHeartbeat(heartbeat: OptionReader): EngineSettings['heartbeat'] {
     stallMs: heartbeat.duration('stallLimit', DEFAULTS.heartbeat.stallLimit, '1s', '1d'),
   };
   heartbeat.finish();
-  return read;
-}
-
-function readLanes(
-  lanes: OptionReader,
-  options: OptionReader,
-  concurrency: number,
-): ReadonlyMap<string, { readonly concurrency: number }> {
-  const read = new Map<string, { readonly concurrency: number }>();
-  for (const name of lanes.keys()) {
-    const lane = lanes.section(name);
-    const fault = textFault(name, JOB_LIMITS.laneLength);
-    if (fault) options.refuse('lanes', `${showValue(name)} is no name of a lane; allowed: ${fault}`);
-    if (name === 'default' && options.has('concurrency') && lane.has('concurrency')) {
-      lane.refuse('concurrency', 'is given twice, here and as the top-level concurrency; give one of them');
-    }
-    read.set(name, { concurrency: lane.whole('concurrency', concurrency, 1, 10_000) });
-    lane.finish();
-  }
   return read;
 }
 

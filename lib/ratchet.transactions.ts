@@ -21,7 +21,7 @@ export function handlerTransactions(
     store,
     source: dataSource && new DataSourceTransactions(dataSource),
     handlers,
-    worker: engine.worker,
+    worker: engine.worker === true,
     // Not the port, which stands still in tests: it waits for a database.
     clock: new SystemClock(),
     events,

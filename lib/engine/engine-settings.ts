@@ -1,12 +1,26 @@
 import { type ResolvedBackoff } from '../jobs/backoff.js';
+import { type JobPriority } from '../jobs/priority.js';
 import { type PollSettings } from './poll-pace.js';
+
+/** What one lane is given on this node. */
+export interface LaneSettings {
+  /** The most executions at once. */
+  readonly concurrency: number;
+  /** Slots of the node that other lanes leave alone. */
+  readonly reserved: number;
+  /** A number: so many, each for all priorities. By priority: so many for that one alone; with 0 it is switched off. */
+  readonly buckets: number | Readonly<Record<JobPriority, number>>;
+  /** Jobs that each bucket may claim ahead of its free slots. */
+  readonly bufferSize: number;
+}
 
 /** What the engine needs of the module's options, resolved: milliseconds, no undefined. Made by `resolveOptions`. */
 export interface EngineSettings {
-  readonly worker: boolean;
-  /** Concurrency of lanes named in the configuration. */
-  readonly lanes: ReadonlyMap<string, { readonly concurrency: number }>;
-  /** For the default lane, and for lanes that only a definition names. */
+  /** `drain`: it executes nothing, and takes back the work of nodes that stopped. */
+  readonly worker: boolean | 'drain';
+  /** The lanes that the configuration names. */
+  readonly lanes: ReadonlyMap<string, LaneSettings>;
+  /** The slots of the node, in all its lanes. */
   readonly concurrency: number;
   readonly maxRetries: number;
   readonly backoff: ResolvedBackoff;

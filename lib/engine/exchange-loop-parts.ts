@@ -45,8 +45,12 @@ export interface LoopEnvironment {
 export interface ExchangeLoopParts extends LoopEnvironment {
   readonly bucket: Bucket;
   readonly slots: BucketSlots;
+  /** Jobs that it may claim ahead of its free slots. */
+  readonly bufferSize: number;
   /** Error text of a claim that is given back because the node stops. */
   readonly releaseError: string;
   /** Called once, when the database says that the bucket is no longer ours. */
   readonly onDeposed: () => void;
+  /** Called once, when the database says that somebody has moved the bucket to `completing`: by then it claims no more. */
+  readonly onCompleting: () => void;
 }

@@ -311,6 +311,8 @@ export class NodeEngine {
       ...this.#environment,
       bucket,
       slots,
+      bufferSize: 0,
+      onCompleting: () => {},
       releaseError: `node ${bucket.ref.node.id} shut down; job released`,
       onDeposed,
     });

@@ -54,7 +54,7 @@ export interface RatchetSnapshot {
   /** Why the node will never begin, if it will not. */
   readonly startFault?: string;
   /** The module option `worker`. */
-  readonly worker: boolean;
+  readonly worker: boolean | 'drain';
   readonly node: {
     readonly id: string;
     /** Undefined until the node is registered. */

@@ -88,8 +88,9 @@ describe('docs/configuration.md', () => {
         else expected[`${prefix}${key}`] = show(part);
       }
     };
-    const { backoff, pool, embedded, ...plain } = DEFAULTS;
+    const { backoff, pool, embedded, lane, ...plain } = DEFAULTS;
     collect(plain, '');
+    collect(lane, 'lanes.*.');
     collect(embedded, 'database.embedded.');
     expected['backoff.type'] = show(backoff.type);
     expected['backoff.delay'] = `'${backoff.delayMs / 1_000}s'`;

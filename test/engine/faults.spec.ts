@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { deferred } from '../support/engine-node.js';
+import { deferred, laneOf } from '../support/engine-node.js';
 import { createFlakyNetwork, type FlakyNetwork } from '../support/flaky-network.js';
 import { engineFixture } from './engine-fixture.js';
 import { pollEvery } from '../support/poll.js';
@@ -53,8 +53,8 @@ describe('a database that fails', () => {
       {
         settings: {
           lanes: new Map([
-            ['a', { concurrency: 2 }],
-            ['b', { concurrency: 2 }],
+            ['a', laneOf({ concurrency: 2 })],
+            ['b', laneOf({ concurrency: 2 })],
           ]),
           ...pollEvery(50),
         },

@@ -4,7 +4,7 @@ import { Test } from '@nestjs/testing';
 import { Job, RatchetModule } from 'nestjs-ratchet';
 import { z } from 'zod';
 import { engineFixture, type Node } from '../engine/engine-fixture.js';
-import { deferred, type TestHandler } from '../support/engine-node.js';
+import { deferred, laneOf, type TestHandler } from '../support/engine-node.js';
 
 /** What a `work` job of this version does; retries come at once. */
 const work = (policy: object, run: TestHandler) => ({
@@ -171,7 +171,7 @@ describe('a definition that changes', () => {
       { lane: 'before', maxRetries: 0 },
     );
     const node = await fixture.node({
-      settings: { lanes: new Map([['before', {}]]) },
+      settings: { lanes: new Map([['before', laneOf()]]) },
       handlers: work({ lane: 'after', priority: 'low', maxRetries: 1 }, () => {
         throw new Error('never');
       }),

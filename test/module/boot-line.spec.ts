@@ -46,6 +46,12 @@ describe('the boot line', () => {
     expect(await bootLine({ worker: false })).toMatch(/: enqueues only \(worker: false\), .* 0 connections/);
   });
 
+  it('says that a process only drains', async () => {
+    expect(await bootLine({ worker: 'drain', nodeId: 'pod-2' })).toMatch(
+      /: node pod-2, takes back the work of nodes that stopped and runs nothing \(worker: 'drain'\), .* 4 connections/,
+    );
+  });
+
   it('never shows where the database is', async () => {
     await bootLine({});
     expect(lines.join()).not.toContain(database.name);

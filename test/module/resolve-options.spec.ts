@@ -128,7 +128,11 @@ describe('resolveOptions', () => {
       nodeId: 'pod-0',
       schema: 'jobs_2',
       concurrency: 3,
-      lanes: { mail: { concurrency: 2 }, video: {} },
+      lanes: {
+        mail: { concurrency: 2, reserved: 1, bufferSize: 50, buckets: 4 },
+        video: { buckets: { critical: 5, lowest: 0 } },
+      },
+      buckets: 2,
       backoff: { type: 'fixed', delay: '5s' },
       priorityBoost: 0,
       drainTimeout: undefined,
@@ -151,9 +155,24 @@ describe('resolveOptions', () => {
       },
     });
     expect([...resolved.engine.lanes]).toEqual([
-      ['mail', { concurrency: 2 }],
-      ['video', { concurrency: 3 }],
+      ['default', { concurrency: 3, reserved: 0, bufferSize: 0, buckets: 2 }],
+      ['mail', { concurrency: 2, reserved: 1, bufferSize: 50, buckets: 4 }],
+      [
+        'video',
+        {
+          concurrency: 3,
+          reserved: 0,
+          bufferSize: 0,
+          buckets: { lowest: 0, low: 1, normal: 1, high: 1, critical: 5 },
+        },
+      ],
     ]);
+  });
+
+  it.each([true, false, 'drain'] as const)('knows worker: %j', (worker) => {
+    const resolved = resolve({ worker });
+    expect(resolved.engine.worker).toBe(worker);
+    expect(resolved.pool.client).toBe(worker === false ? 2 : 4);
   });
 
   it('says everything that is wrong at once, with key, value and what is allowed', () => {
@@ -170,7 +189,7 @@ describe('resolveOptions', () => {
       transaction: {},
     });
     expect(found).toEqual([
-      'worker: "no" is wrong; allowed: true or false',
+      'worker: "no" is wrong; allowed: true, \'drain\' or false',
       'concurrency: -1 is wrong; allowed: a whole number from 1 to 10000',
       'backoff.jitter: 2 is wrong; allowed: a number from 0 to 1',
       expect.stringMatching(
@@ -223,6 +242,14 @@ describe('resolveOptions', () => {
     [{ lanes: { '': {} } }],
     [{ lanes: { mail: 5 } }],
     [{ lanes: [] }],
+    [{ lanes: { mail: { buckets: 0 } } }],
+    [{ lanes: { mail: { buckets: 51 } } }],
+    [{ lanes: { mail: { buckets: 'many' } } }],
+    [{ lanes: { mail: { buckets: { high: -1 } } } }],
+    [{ lanes: { mail: { bufferSize: 10_001 } } }],
+    [{ lanes: { mail: { reserved: -1 } } }],
+    [{ buckets: 0 }],
+    [{ worker: 'drains' }],
     [{ priorityBoost: 5 }],
     [{ priorityBoost: -1 }],
     [{ poll: { burst: '0s' } }],
@@ -246,10 +273,34 @@ describe('resolveOptions', () => {
     expect(problemsWith(options)).toHaveLength(1);
   });
 
-  it('refuses a default lane that is limited twice', () => {
-    expect(problemsWith({ concurrency: 5, lanes: { default: { concurrency: 2 } } })).toEqual([
-      'lanes.default.concurrency: is given twice, here and as the top-level concurrency; give one of them',
-    ]);
+  it.each<[object, string]>([
+    [
+      { concurrency: 5, lanes: { mail: { concurrency: 6 } } },
+      'lanes.mail.concurrency: 6 is more than the 5 slots of the node; raise concurrency, or lower this',
+    ],
+    [
+      { lanes: { mail: { concurrency: 2, reserved: 3 } } },
+      "lanes.mail.reserved: 3 is more than the lane's concurrency (2); lower it, or raise that",
+    ],
+    [
+      { lanes: { mail: { reserved: 6 }, video: { reserved: 5 }, slow: {} } },
+      'lanes: lanes.mail.reserved + lanes.video.reserved are 11, more than the 10 slots of the node; raise concurrency, or lower them',
+    ],
+    [
+      { lanes: { mail: { buckets: { lowest: 0, low: 0, normal: 0, high: 0, critical: 0 } } } },
+      'lanes.mail.buckets: switches every priority off; leave at least one, or leave the lane out',
+    ],
+    [
+      { lanes: { mail: { buckets: { critcal: 1 } } } },
+      'lanes.mail.buckets.critcal: there is no such option; did you mean critical?',
+    ],
+    [{ buckets: { hgh: 1 } }, 'buckets.hgh: there is no such option; did you mean high?'],
+    [
+      { buckets: 2, lanes: { default: { buckets: 3 } } },
+      'lanes.default.buckets: is given twice, here and as the top-level buckets; give one of them',
+    ],
+  ])('refuses %j and says what mends it', (options, problem) => {
+    expect(problemsWith(options)).toEqual([problem]);
   });
 
   describe('the way to the database', () => {

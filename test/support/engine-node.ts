@@ -5,7 +5,7 @@ import { MainThreadBeater } from '../../lib/cluster/heartbeat/main-thread-beater
 import { ClusterMessages } from '../../lib/cluster/cluster-messages.js';
 import { NoCoordinator } from '../../lib/cluster/no-coordinator.js';
 import { DefaultNodeIdentity } from '../../lib/cluster/node-identity.js';
-import { type EngineSettings } from '../../lib/engine/engine-settings.js';
+import { type EngineSettings, type LaneSettings } from '../../lib/engine/engine-settings.js';
 import { type EngineParts } from '../../lib/engine/engine-parts.js';
 import { Executor } from '../../lib/engine/executor.js';
 import { RatchetRuntime } from '../../lib/engine/runtime.js';
@@ -98,6 +98,11 @@ export const testSettings: EngineSettings = {
     deadLetterMs: 2_592_000_000,
   },
 };
+
+/** What a lane is given, with the defaults of the options. */
+export function laneOf(given: Partial<LaneSettings> = {}): LaneSettings {
+  return { concurrency: testSettings.concurrency, reserved: 0, buckets: 1, bufferSize: 0, ...given };
+}
 
 /** A runtime with all its parts, as the module would build it, and the levers that tests need. */
 export interface EngineNode {
