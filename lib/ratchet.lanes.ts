@@ -1,4 +1,4 @@
-import { type LaneSettings } from './engine/engine-settings.js';
+import { type LaneSettings } from './buckets/lane-settings.js';
 import { showValue } from './errors/show-value.js';
 import { JOB_PRIORITIES, type JobPriority } from './jobs/priority.js';
 import { JOB_LIMITS, textFault } from './jobs/limits.js';

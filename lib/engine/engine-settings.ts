@@ -1,18 +1,6 @@
+import { type LaneSettings } from '../buckets/lane-settings.js';
 import { type ResolvedBackoff } from '../jobs/backoff.js';
-import { type JobPriority } from '../jobs/priority.js';
 import { type PollSettings } from './poll-pace.js';
-
-/** What one lane is given on this node. */
-export interface LaneSettings {
-  /** The most executions at once. */
-  readonly concurrency: number;
-  /** Slots of the node that other lanes leave alone. */
-  readonly reserved: number;
-  /** A number: so many, each for all priorities. By priority: so many for that one alone; with 0 it is switched off. */
-  readonly buckets: number | Readonly<Record<JobPriority, number>>;
-  /** Jobs that each bucket may claim ahead of its free slots. */
-  readonly bufferSize: number;
-}
 
 /** What the engine needs of the module's options, resolved: milliseconds, no undefined. Made by `resolveOptions`. */
 export interface EngineSettings {

@@ -1,7 +1,7 @@
 import { counted } from '../errors/counted.js';
 import { tellRescued } from '../buckets/rescuer.js';
 import { type Bucket } from '../buckets/bucket.js';
-import { lanesOfNode, type ServedLane } from '../buckets/lanes-of-node.js';
+import { disabledPriorities, lanesOfNode, type ServedLane } from '../buckets/lanes-of-node.js';
 import { rankOf } from '../jobs/priority.js';
 import { failureHandlersOf } from '../jobs/job-failure.js';
 import { type Recurring } from '../recurring/recurring.js';
@@ -70,7 +70,7 @@ export class NodeEngine {
     events.on('coordinator', () => {
       for (const loop of this.loops) loop.repace();
     });
-    const lanes = lanesOfNode(settings, parts.handlers.lanes());
+    const lanes = lanesOfNode(settings, settings.worker === 'drain' ? [] : parts.handlers.lanes());
     const foreign = new ForeignReport(clock, logger);
     this.#environment = {
       handlers: definitions.map(({ name, version }) => ({ name, version })),
@@ -104,6 +104,7 @@ export class NodeEngine {
         handlers: definitions.map(({ name }) => name),
         failureHandlers,
         schedules: parts.handlers.schedules().map(({ spec }) => spec.id),
+        disabled: disabledPriorities(lanes),
         graceMs: settings.heartbeat.graceMs,
       },
       store,

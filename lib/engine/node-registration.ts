@@ -13,7 +13,7 @@ export type Deposition = { readonly host: string; readonly pid: number } | undef
 
 export interface NodeRegistrationParts {
   readonly id: string;
-  readonly row: Pick<NodeRow, 'version' | 'lanes' | 'handlers' | 'failureHandlers' | 'schedules' | 'graceMs'>;
+  readonly row: Omit<NodeRow, 'id' | 'host' | 'pid' | 'process'>;
   readonly store: JobStore;
   readonly patience: Patience;
   readonly events: EngineEvents;

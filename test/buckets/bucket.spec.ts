@@ -2,7 +2,6 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { BUCKET_TRANSITIONS, mayMove } from '../../lib/store/bucket-transitions.js';
 import { Bucket } from '../../lib/buckets/bucket.js';
-import { lanesOfNode } from '../../lib/buckets/lanes-of-node.js';
 import { EngineEvents } from '../../lib/observability/engine-events.js';
 import { type BucketStatus } from '../../lib/store/job-store.js';
 import { type PostgresJobStore } from '../../lib/store/postgres/postgres-job-store.js';
@@ -124,21 +123,5 @@ describe('Bucket', () => {
     await database.query('delete from ratchet.job where id = $1', [job.id]);
     expect(await bucket.remove()).toBe(true);
     expect(await database.query(status, [bucket.ref.id])).toEqual([]);
-  });
-});
-
-describe('lanesOfNode', () => {
-  const settings = { concurrency: 10, lanes: new Map([['mail', { concurrency: 2 }]]) };
-
-  it('serves the default lane, the configured ones, and those that definitions name', () => {
-    expect(lanesOfNode(settings, ['default', 'video'])).toEqual([
-      { lane: 'default', concurrency: 10 },
-      { lane: 'mail', concurrency: 2 },
-      { lane: 'video', concurrency: 10 },
-    ]);
-  });
-
-  it('serves nothing without handlers', () => {
-    expect(lanesOfNode(settings, [])).toEqual([]);
   });
 });

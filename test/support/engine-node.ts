@@ -5,7 +5,8 @@ import { MainThreadBeater } from '../../lib/cluster/heartbeat/main-thread-beater
 import { ClusterMessages } from '../../lib/cluster/cluster-messages.js';
 import { NoCoordinator } from '../../lib/cluster/no-coordinator.js';
 import { DefaultNodeIdentity } from '../../lib/cluster/node-identity.js';
-import { type EngineSettings, type LaneSettings } from '../../lib/engine/engine-settings.js';
+import { type LaneSettings } from '../../lib/buckets/lane-settings.js';
+import { type EngineSettings } from '../../lib/engine/engine-settings.js';
 import { type EngineParts } from '../../lib/engine/engine-parts.js';
 import { Executor } from '../../lib/engine/executor.js';
 import { RatchetRuntime } from '../../lib/engine/runtime.js';
