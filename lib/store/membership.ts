@@ -142,6 +142,8 @@ export interface RescueReport {
   readonly recovered: number;
   /** Over the crash budget: moved to the dead letter. */
   readonly failed: number;
+  /** Claimed ahead and never begun: back to pending, uncharged. Absent when there are none. */
+  readonly unbegun?: number;
   /** Those; absent when there are none. */
   readonly buried?: readonly BuriedJob[];
 }
@@ -158,6 +160,8 @@ export interface DrainedBucket {
   readonly recovered: number;
   /** Over the crash budget: in the dead letter. */
   readonly failed: number;
+  /** Claimed ahead and never begun: back to work, uncharged. Absent when there are none. */
+  readonly unbegun?: number;
   /** Those; absent when there are none. */
   readonly buried?: readonly BuriedJob[];
   /** Rows that could not be taken back: the bucket stays, and after a few seconds the next rescue, of any node, tries again. */

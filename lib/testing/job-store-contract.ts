@@ -5,6 +5,7 @@ import { ContractBench, type JobStoreSubject } from './contract/job-store-subjec
 import { describeKeys } from './contract/keys-contract.js';
 import { describeLife } from './contract/life-contract.js';
 import { describeOwnership } from './contract/ownership-contract.js';
+import { describeAhead } from './contract/ahead-contract.js';
 import { describeRescue } from './contract/rescue-contract.js';
 import { describeUpkeep } from './contract/upkeep-contract.js';
 
@@ -37,6 +38,7 @@ export function describeJobStoreContract(name: string, create: () => Promise<Job
     runner.describe('keys and transactions', () => describeKeys(bench));
     runner.describe('ownership', () => describeOwnership(bench));
     runner.describe('rescue', () => describeRescue(bench));
+    runner.describe('claims ahead', () => describeAhead(bench));
     runner.describe('control', () => describeControl(bench));
     runner.describe('ends', () => describeEnded(bench));
     runner.describe('upkeep', () => describeUpkeep(bench));

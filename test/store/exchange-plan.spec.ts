@@ -206,7 +206,7 @@ describe('the exchange keeps its plan', () => {
     client = fresh;
     await turnsOn(fresh)(bucket, { want: 0 });
     const { nodes, blocks } = await explain(0, settleOf(50));
-    expectTheShape(nodes);
+    expectTheShape(nodes, false);
     expect(blocks).toBeLessThan(50 * 40);
     client = before;
     await fresh.end();

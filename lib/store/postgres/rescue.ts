@@ -8,6 +8,7 @@ import {
   type RescueRequest,
 } from '../membership.js';
 import { faultKindOf, isLockTimeout } from '../store-fault.js';
+import { agreeOnPriorities } from './agree-on-priorities.js';
 import { type PostgresSession } from './postgres-session.js';
 import { ensurePartitions } from './statements/partitions.js';
 import {
@@ -29,6 +30,7 @@ export const RESCUE_CHUNK = 1_000;
 interface GivenBack {
   recovered: number;
   failed: number;
+  unbegun: number;
   readonly buried: BuriedJob[];
   readonly stuck: string[];
 }
@@ -82,19 +84,22 @@ export class Rescue {
     const rows = await this.session.service(selectMissingBuckets);
     let recovered = 0;
     let failed = 0;
+    let unbegun = 0;
     const buried: BuriedJob[] = [];
     for (const { id } of rows) {
       const how = { bucket: id as string, nodeId: null, maxCrashRedeliveries };
       const report = await this.#withPartitions(() => this.#giveBack(how, signal));
       recovered += report.recovered;
       failed += report.failed;
+      unbegun += report.unbegun;
       buried.push(...report.buried);
     }
-    return { buckets: rows.length, recovered, failed, ...named(buried) };
+    return { buckets: rows.length, recovered, failed, ...counted(unbegun), ...named(buried) };
   }
 
   async #removeStaleNodes(node: NodeRef, graceMs: number): Promise<DeadNode[]> {
     const rows = await this.session.service(removeStaleNodes, [this.session.offsetMs, graceMs, node.id]);
+    if (rows.length > 0) await agreeOnPriorities(this.session);
     return rows.map((row) => ({
       id: row['id'] as string,
       epoch: row['epoch'] as string,
@@ -154,7 +159,7 @@ export class Rescue {
     }
     if (report.stuck.length > 0) await giveUp(true);
     else await session.service(deleteDrainedBucket, [id, row['epoch']]);
-    const { buried, ...counts } = report;
+    const { buried, unbegun, ...counts } = report;
     const was = lost?.['was'] as BucketStatus | undefined;
     return {
       id,
@@ -162,6 +167,7 @@ export class Rescue {
       node: owner,
       ...(was === undefined ? {} : { was }),
       ...counts,
+      ...counted(unbegun),
       ...named(buried),
     };
   }
@@ -178,16 +184,16 @@ export class Rescue {
   }
 
   async #giveBack(how: GiveBack, signal?: AbortSignal): Promise<GivenBack> {
-    const total: GivenBack = { recovered: 0, failed: 0, buried: [], stuck: [] };
+    const total: GivenBack = { recovered: 0, failed: 0, unbegun: 0, buried: [], stuck: [] };
     for (;;) {
       signal?.throwIfAborted();
       const rows = await this.session.service(selectClaims, [how.bucket, total.stuck, RESCUE_CHUNK]);
       if (rows.length === 0) return total;
       const ids = rows.map(({ id }) => id as string);
-      const before = total.recovered + total.failed + total.stuck.length;
+      const before = sumOf(total);
       await this.#claims(how, ids, total, false);
       // Somebody has these rows locked: skipping them is no proof of an empty bucket.
-      if (before === total.recovered + total.failed + total.stuck.length) await this.#await(how, ids, total);
+      if (before === sumOf(total)) await this.#await(how, ids, total);
     }
   }
 
@@ -208,6 +214,7 @@ export class Rescue {
       const [row] = await this.session.service(rescueClaims(wait), parameters);
       total.recovered += row?.['recovered'] as number;
       total.failed += row?.['failed'] as number;
+      total.unbegun += row?.['unbegun'] as number;
       const buried = row?.['buried'] as string | null | undefined;
       if (buried) total.buried.push(...(JSON.parse(buried) as BuriedJob[]));
     } catch (error) {
@@ -223,6 +230,11 @@ export class Rescue {
   }
 }
 
+const sumOf = ({ recovered, failed, unbegun, stuck }: GivenBack): number =>
+  recovered + failed + unbegun + stuck.length;
+
+const counted = (unbegun: number): { unbegun?: number } => (unbegun === 0 ? {} : { unbegun });
+
 /** Absent when there are none. */
 function named(buried: readonly BuriedJob[]): { buried?: readonly BuriedJob[] } {
   return buried.length === 0 ? {} : { buried };
@@ -233,6 +245,7 @@ function sum(drained: readonly DrainedBucket[]): RescueReport {
     buckets: drained.length,
     recovered: drained.reduce((count, bucket) => count + bucket.recovered, 0),
     failed: drained.reduce((count, bucket) => count + bucket.failed, 0),
+    ...counted(drained.reduce((count, bucket) => count + (bucket.unbegun ?? 0), 0)),
     ...named(drained.flatMap((bucket) => bucket.buried ?? [])),
   };
 }

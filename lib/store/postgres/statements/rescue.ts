@@ -4,6 +4,7 @@ import { failureJobs } from './failure-jobs.js';
 import { type BucketStatus } from '../../membership.js';
 import { statusesBefore } from '../../bucket-transitions.js';
 import { bucketIsUnowned, bucketPauses } from './heartbeat.js';
+import { marksOf } from './start-marks.js';
 
 /** How long a rescue waits for rows that somebody holds: what else the service connection has to do waits as well. */
 const ROW_LOCK_TIMEOUT = '1s';
@@ -87,9 +88,13 @@ update ${schema}.bucket
 /** `$1` bucket, `$2` epoch of the adoption: from `draining` to gone, when it holds no job any more. */
 export const deleteDrainedBucket: MakeStatement = (schema) => ({
   text: `
-delete from ${schema}.bucket b where b.id = $1::uuid and b.epoch = $2::int and b.status = 'draining'
-   and not exists (select from ${schema}.job j where j.bucket = b.id and j.status = 1)
-returning b.id`,
+with gone as (
+  delete from ${schema}.bucket b where b.id = $1::uuid and b.epoch = $2::int and b.status = 'draining'
+     and not exists (select from ${schema}.job j where j.bucket = b.id and j.status = 1)
+  returning b.id
+),
+unmarked as (delete from ${schema}.start_mark m using gone g where m.bucket = g.id)
+select id from gone`,
 });
 
 /**
@@ -121,7 +126,8 @@ select j.id::text as id from ${schema}.job j
 });
 
 /**
- * `$1` offset, bucket, crash budget, node id (null: unknown, the bucket is gone), ids: gives back these claims. Each row pays one
+ * `$1` offset, bucket, crash budget, node id (null: unknown, the bucket is gone), ids: gives back these claims. What was only claimed
+ * ahead goes back as it came. What had begun, by its claim or by a start mark, pays one
  * crash; the first redelivery is at once, later ones wait 1 s doubling up to a minute; a row over the budget goes to the
  * dead letter. Both leave a closed execution under the claim that was lost, where its late worker may still leave its word.
  * `claim_seq` rises, so that nothing else of that worker counts.
@@ -137,13 +143,20 @@ with clock as materialized (
   select ${storeClock('$1')} as now, coalesce('node ' || $4::text || ' stopped', 'its bucket was deleted') || '; outcome unknown' as error,
          set_config('lock_timeout', '${ROW_LOCK_TIMEOUT}', true)
 ),
-taken as materialized (
-  select j.id from clock c cross join ${schema}.job j
+${marksOf(schema, '$2')},
+held as materialized (
+  select j.id, j.claim_seq, j.begun_at from clock c cross join ${schema}.job j
    where j.bucket = $2::uuid and j.status = 1 and j.id = any ($5::uuid[]) order by j.id for update of j ${locking}
 ),
+taken as materialized (
+  select h.id, coalesce(h.begun_at, m.begun_at) as begun_at, (h.begun_at is null and m.begun_at is not null)::int as counts
+    from held h left join marks m on h.begun_at is null and m.id = h.id and m.seq = h.claim_seq
+),
 dead as (
-  delete from ${schema}.job j using taken t where j.id = t.id and j.crashes >= $3::int
-  returning j.*
+  delete from ${schema}.job j using taken t where j.id = t.id and t.begun_at is not null and j.crashes >= $3::int
+  returning j.id, j.name, j.version, j.lane, j.priority, j.scheduled_at, j.created_at, j.payload, j.claim_seq, t.begun_at,
+            j.executions + t.counts as executions, j.failures, j.crashes, j.max_retries, j.backoff, j.timeout_ms, j.business_key,
+            j.tags, j.metadata, j.parent_id, j.progress
 ),
 fallen as (
   select d.id, d.name, d.version, d.lane, d.priority, d.scheduled_at, d.created_at, d.payload, d.claim_seq, d.begun_at, c.now,
@@ -166,19 +179,26 @@ back as (
      set status = case when j.pause_requested then 2 else 0 end, pause_requested = false,
          bucket = null, begun_at = null, claim_seq = j.claim_seq + 1, crashes = j.crashes + 1, last_error = c.error,
          scheduled_at = case when j.crashes = 0 then j.scheduled_at
-                             else c.now + least(60, 2 ^ least(j.crashes - 1, 10)) * interval '1 second' end
+                             else c.now + least(60, 2 ^ least(j.crashes - 1, 10)) * interval '1 second' end,
+         executions = j.executions + t.counts
     from taken t cross join clock c
-   where j.id = t.id and j.crashes < $3::int
-  returning j.id, j.claim_seq - 1 as claim_seq, j.executions
+   where j.id = t.id and t.begun_at is not null and j.crashes < $3::int
+  returning j.id, j.claim_seq - 1 as claim_seq, j.executions, t.begun_at
 ),
-begun as materialized (select j.id, j.begun_at from ${schema}.job j join taken t on t.id = j.id),
+unbegun as (
+  update ${schema}.job j
+     set status = case when j.pause_requested then 2 else 0 end, pause_requested = false, bucket = null, claim_seq = j.claim_seq + 1
+    from taken t where j.id = t.id and t.begun_at is null
+  returning j.id
+),
 closed as (
   insert into ${schema}.execution (job_id, claim_seq, number, node, outcome, error, began_at, ended_at)
-  select e.id, e.claim_seq, e.executions, $4::text, 'crashed', c.error, b.begun_at, c.now
-    from (select id, claim_seq, executions from back union all select id, claim_seq, executions from dead) e
-    join begun b on b.id = e.id cross join clock c
+  select e.id, e.claim_seq, e.executions, $4::text, 'crashed', c.error, e.begun_at, c.now
+    from (select id, claim_seq, executions, begun_at from back
+          union all select id, claim_seq, executions, begun_at from dead) e cross join clock c
 )
 select (select count(*) from back)::int as recovered, (select count(*) from dead)::int as failed,
+       (select count(*) from unbegun)::int as unbegun,
        (select json_agg(json_build_object('id', f.id, 'name', f.name, 'lane', f.lane, 'claimSeq', f.claim_seq::text, 'node', f.node,
                  'error', f.error, 'executions', f.executions, 'failures', f.failures, 'crashes', f.crashes))
           from fallen f)::text as buried`;

@@ -1,6 +1,7 @@
 import { type MakeStatement, type MarkableStatement } from '../postgres-session.js';
 import { storeClock } from './clock.js';
 import { isInside } from './joined.js';
+import { begunAt } from './start-marks.js';
 
 /**
  * A transaction that has taken its job's row commits next. When it stands still instead (a frozen process, a connection that
@@ -26,14 +27,16 @@ with clock as materialized (
    ${inside === undefined ? '' : `where ${inside}`}
 ),
 locked as materialized (
-  select j.id, j.begun_at, c.now, (select b.node_id from ${schema}.bucket b where b.id = j.bucket) as node
+  select j.id, ${begunAt(schema, 'j')} as begun_at, (j.begun_at is null)::int as counts, c.now, (select b.node_id from ${schema}.bucket b where b.id = j.bucket) as node
     from clock c join ${schema}.job j on j.id = any (array[$2::uuid])
    where j.claim_seq = $3::bigint and j.status is not distinct from 1
      for update of j
 ),
 ended as (
   delete from ${schema}.job j using locked l where j.id = any (array[l.id]) and $4::boolean
-  returning j.*, l.now, l.node
+  returning j.id, j.name, j.version, j.lane, j.priority, j.scheduled_at, j.created_at, j.payload, j.claim_seq, l.begun_at,
+            j.executions + l.counts as executions, j.failures, j.crashes, j.max_retries, j.business_key, j.tags, j.metadata,
+            j.parent_id, j.progress, l.now, l.node
 ),
 to_history as (
   insert into ${schema}.job_history (id, name, version, lane, priority, outcome, scheduled_at, created_at, payload, claim_seq,
@@ -51,7 +54,7 @@ given_back as (
   update ${schema}.job j
      set status = case when j.pause_requested then 2 else 0 end, pause_requested = false, bucket = null, begun_at = null,
          scheduled_at = l.now + coalesce($6::float8, 0) * interval '1 millisecond',
-         progress = coalesce($8::text::jsonb, j.progress)
+         progress = coalesce($8::text::jsonb, j.progress), executions = j.executions + l.counts
     from locked l where j.id = any (array[l.id]) and not $4::boolean
   returning j.id, j.claim_seq, j.executions, l.node, l.begun_at, l.now
 ),
