@@ -14,6 +14,7 @@ const EXTRAS: { [Key in keyof Required<RatchetExtras>]: RatchetExtras[Key] } = {
   jobStore: undefined,
   lockStore: undefined,
   scheduleStore: undefined,
+  bucketStore: undefined,
   startupCoordinator: undefined,
   nodeIdentity: undefined,
   retryPolicy: undefined,

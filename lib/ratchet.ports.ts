@@ -11,6 +11,7 @@ import { Clock } from './cluster/clock.js';
 import { NodeIdentityProvider } from './cluster/node-identity.js';
 import { StartupCoordinator } from './cluster/startup-coordinator.js';
 import { RetryPolicy } from './jobs/retry-policy.js';
+import { BucketStore } from './store/bucket-store.js';
 import { JobStore } from './store/job-store.js';
 import { LockStore } from './store/lock-store.js';
 import { ScheduleStore } from './store/schedule-store.js';
@@ -40,6 +41,8 @@ export interface RatchetPorts {
   lockStore?: PortOverride<LockStore> | undefined;
   /** Where recurring schedules are kept. Its jobs go where the `jobStore` finds them. @defaultValue PostgreSQL */
   scheduleStore?: PortOverride<ScheduleStore> | undefined;
+  /** What people do by hand with buckets, lanes and nodes, beside the `jobStore`. @defaultValue PostgreSQL */
+  bucketStore?: PortOverride<BucketStore> | undefined;
   /** Lets one replica do something at boot for all. @defaultValue by leases of the `lockStore` */
   startupCoordinator?: PortOverride<StartupCoordinator> | undefined;
   /** Who this process is. @defaultValue the option `nodeId`, else `hostname-pid-8hex` */
@@ -56,6 +59,7 @@ export const PORT_TOKENS = {
   jobStore: JobStore,
   lockStore: LockStore,
   scheduleStore: ScheduleStore,
+  bucketStore: BucketStore,
   startupCoordinator: StartupCoordinator,
   nodeIdentity: NodeIdentityProvider,
   retryPolicy: RetryPolicy,

@@ -1,5 +1,6 @@
 export * from './ratchet-error.js';
 export * from './boot-errors.js';
+export * from './bucket-errors.js';
 export * from './control-errors.js';
 export * from './cron-adoption-errors.js';
 export * from './class-schema-errors.js';

@@ -1,7 +1,10 @@
 import { type BucketStatus } from './membership.js';
 
-/** Who may move a bucket: the node that owns it, a healthy peer that watches heartbeats, or the peer that took it over. */
-export type BucketActor = 'owner' | 'watcher' | 'drainer';
+/**
+ * Who may move a bucket: the node that owns it, a person who asks for its end, a healthy peer that watches heartbeats, or the peer that
+ * took it over.
+ */
+export type BucketActor = 'owner' | 'operator' | 'watcher' | 'drainer';
 
 export interface BucketTransition {
   readonly from: BucketStatus;
@@ -16,6 +19,7 @@ export interface BucketTransition {
  */
 export const BUCKET_TRANSITIONS: readonly BucketTransition[] = [
   { from: 'active', to: 'completing', by: 'owner' },
+  { from: 'active', to: 'completing', by: 'operator' },
   { from: 'completing', to: 'ready_to_drain', by: 'owner' },
   { from: 'ready_to_drain', to: 'draining', by: 'owner' },
   { from: 'active', to: 'lost', by: 'watcher' },

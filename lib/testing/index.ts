@@ -16,6 +16,7 @@ export { RatchetTestingModule } from './ratchet-testing.module.js';
 export { type RatchetTestingOptions } from './ratchet-testing.options.js';
 export * from './testing-errors.js';
 
+export { describeBucketStoreContract, type BucketStoreSubject } from './bucket-store-contract.js';
 export { describeCoordinatorContract, type CoordinatorSubject } from './coordinator-contract.js';
 export { describeJobStoreContract, type JobStoreSubject } from './job-store-contract.js';
 export { describeLockStoreContract, type LockStoreSubject } from './lock-store-contract.js';

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { Injectable, Logger, Module } from '@nestjs/common';
 import {
+  BucketStore,
   Clock,
   ClusterCoordinator,
   type FailedExecution,
@@ -174,6 +175,7 @@ describe('ports', () => {
     [JobStore, 'jobStore'],
     [LockStore, 'lockStore'],
     [ScheduleStore, 'scheduleStore'],
+    [BucketStore, 'bucketStore'],
     [NodeIdentityProvider, 'nodeIdentity'],
     [RetryPolicy, 'retryPolicy'],
     [Clock, 'clock'],

@@ -1,5 +1,6 @@
 import { uuidv7 } from 'uuidv7';
 import { type RowHolder } from '../../errors/control-errors.js';
+import { NodeCordonedError } from '../../errors/bucket-errors.js';
 import { NodeDeposedError, TravelRefusedError } from '../../errors/store-errors.js';
 import { isUuid } from '../../jobs/job-id.js';
 import { type PriorityRank } from '../../jobs/priority.js';
@@ -47,6 +48,7 @@ import {
 } from '../membership.js';
 import { type BeatProgram, beatProgram } from './beat-program.js';
 import { JobInserter } from './insert/job-inserter.js';
+import { agreeOnPriorities } from './agree-on-priorities.js';
 import { cancel, holderOf, redrive } from './job-control.js';
 import { endedJobs } from './ended-jobs.js';
 import { findById } from './find-by-id.js';
@@ -138,11 +140,13 @@ export class PostgresJobStore extends JobStore {
 
   override async registerNode(node: NodeRegistration): Promise<NodeRef> {
     const [row] = await this.session.service(registerNode, registerParameters(node, this.session.offsetMs));
+    await agreeOnPriorities(this.session);
     return { id: node.id, epoch: row?.['epoch'] as string };
   }
 
   override async returnNode(node: NodeRegistration): Promise<NodeRef | undefined> {
     const [row] = await this.session.service(returnNode, registerParameters(node, this.session.offsetMs));
+    await agreeOnPriorities(this.session);
     return row && { id: node.id, epoch: row['epoch'] as string };
   }
 
@@ -169,6 +173,7 @@ export class PostgresJobStore extends JobStore {
     await this.session.service(removeNode, [node.id, node.epoch]);
     await this.session.service(loseBucketsOf, [this.session.offsetMs, node.id, node.epoch]);
     await this.session.service(deleteEmptyBucketsOf, [node.id, node.epoch]);
+    await agreeOnPriorities(this.session);
   }
 
   override async openBucket(node: NodeRef, lane: string, priority?: PriorityRank): Promise<BucketRef> {
@@ -176,6 +181,7 @@ export class PostgresJobStore extends JobStore {
     const parameters = [this.session.offsetMs, id, node.id, node.epoch, lane, priority ?? null];
     const [row] = await this.session.service(openBucket, parameters);
     if (typeof row?.['epoch'] !== 'number') {
+      if (row?.['cordoned'] === 'true') throw new NodeCordonedError(node.id);
       const by = row && { host: row['host'] as string, pid: row['pid'] as number };
       throw new NodeDeposedError(node.id, by);
     }
