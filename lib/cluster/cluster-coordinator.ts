@@ -23,13 +23,23 @@ export interface Wakeup extends WakeupHint {
  * Something about one job. `cancel`: it was canceled, stop its execution. `awaited`: somebody has awaited its result for a while.
  * `ended`: it ended, and somebody had said that it is awaited.
  */
-export interface ClusterSignal {
+export interface JobSignal {
   readonly kind: 'cancel' | 'awaited' | 'ended';
   /** Node id of the sender, for people. */
   readonly source: string;
   readonly jobId: string;
   readonly claimSeq?: string;
 }
+
+/** A node has free slots in a lane and found nothing due: one that has claimed more ahead than it runs should give some of it back. */
+export interface HungrySignal {
+  readonly kind: 'hungry';
+  /** Node id of the sender, for people. */
+  readonly source: string;
+  readonly lane: string;
+}
+
+export type ClusterSignal = JobSignal | HungrySignal;
 
 /** How a coordinator is. */
 export interface CoordinatorHealth {
@@ -59,7 +69,7 @@ export abstract class ClusterCoordinator {
    * coordinator guards against those that do.
    */
   abstract registerWakeupListener(listener: (wakeup: Wakeup) => void): () => void;
-  /** Tells other nodes of one job, soon. Must return at once. */
+  /** Tells other nodes of one job, or of a hungry node, soon. Must return at once. */
   abstract publish(signal: ClusterSignal): void;
   /** As {@link registerWakeupListener}, for signals. */
   abstract registerSignalListener(listener: (signal: ClusterSignal) => void): () => void;

@@ -5,6 +5,8 @@ import { inOwnContext } from '../observability/own-context.js';
 import {
   type ClusterCoordinator,
   type ClusterSignal,
+  type HungrySignal,
+  type JobSignal,
   type Wakeup,
   type WakeupHint,
 } from './cluster-coordinator.js';
@@ -42,7 +44,7 @@ export class ClusterMessages {
     });
   }
 
-  signal(signal: Omit<ClusterSignal, 'source'>): void {
+  signal(signal: Omit<JobSignal, 'source'> | Omit<HungrySignal, 'source'>): void {
     const stamped = { ...signal, source: this.source };
     inOwnContext(() => {
       this.#signalListeners.tell(stamped);

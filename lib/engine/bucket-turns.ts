@@ -1,18 +1,29 @@
 import { describeError } from '../errors/describe-error.js';
 import { PARTITION_DAYS } from '../maintenance/maintenance.js';
-import { type ClaimedJob, type ExchangeAnswer, type ExchangeRequest } from '../store/job-store.js';
+import {
+  type ClaimedJob,
+  type ExchangeAnswer,
+  type ExchangeRequest,
+  type Settlement,
+} from '../store/job-store.js';
 import { faultKindOf, StoreError } from '../store/store-fault.js';
+import { ClaimBuffer } from './claim-buffer.js';
 import { type ExchangeLoopParts } from './exchange-loop-parts.js';
 import { respondTo } from './fault-response.js';
 import { type FloorKeeper } from './floor-keeper.js';
 import { type FloorsInUse } from './floors.js';
-import { Outbox, SKIPS_BEFORE_WAITING, type OutboxEntry, type Parcel } from './outbox.js';
+import { claimKey, Outbox, SKIPS_BEFORE_WAITING, type OutboxEntry, type Parcel } from './outbox.js';
 import { ProgressQueue } from './progress-queue.js';
 import { RunningClaims } from './running-claims.js';
+import { StartMarks } from './start-marks.js';
+import { type TurnPlan, type TurnSituation } from './turn-plan.js';
 import { Verdicts, type Consequences } from './verdicts.js';
 
 /** A wait for locked rows that was in vain is not repeated before this, so that one held row never owns the bucket. */
 const WAIT_AGAIN_AFTER_MS = 30_000;
+
+/** After it has given jobs back to a hungry node it does not fill its buffer again at once. */
+const MODEST_MS = 1_000;
 
 /** The claim found as many as it asked for, or more than its answer had room for. */
 export function mayHaveMore(request: ExchangeRequest, answer: ExchangeAnswer): boolean {
@@ -38,6 +49,9 @@ export class BucketTurns {
   readonly outbox = new Outbox();
   readonly progress = new ProgressQueue();
   readonly claims: RunningClaims;
+  /** Jobs that were claimed ahead of the free slots. */
+  readonly buffer: ClaimBuffer;
+  readonly #marks = new StartMarks();
   readonly #parts: ExchangeLoopParts;
   readonly #floors: FloorKeeper;
   readonly #verdicts: Verdicts;
@@ -47,6 +61,8 @@ export class BucketTurns {
   #accepting = true;
   #waitForLocks = false;
   #waitAgainMs = 0;
+  /** Until then it does not claim ahead. */
+  #modestUntilMs = 0;
   /** What an exchange of unknown commit carried. */
   #unsure: readonly OutboxEntry[] | undefined;
 
@@ -58,6 +74,7 @@ export class BucketTurns {
   ) {
     this.#parts = parts;
     this.#floors = floors;
+    this.buffer = new ClaimBuffer(parts.clock);
     const { bucket, slots, suspects, late, events } = parts;
     this.#verdicts = new Verdicts(bucket.ref, this.outbox, late, events);
     this.claims = new RunningClaims({
@@ -83,14 +100,49 @@ export class BucketTurns {
     return this.#inFlight;
   }
 
+  /** Nothing waits to be recorded, no exchange is in flight, and no transaction of a handler is being committed. */
+  get recorded(): boolean {
+    return this.outbox.size === 0 && !this.#inFlight && !this.unsure && !this.claims.committing;
+  }
+
+  /** Its part of what the next turn depends on. */
+  situation(): Omit<TurnSituation, 'skippedDue' | 'look' | 'claiming'> {
+    const { slots, bufferSize, clock } = this.#parts;
+    const { fresh, size } = this.outbox;
+    return {
+      fresh,
+      skipped: size - fresh,
+      progress: this.progress.size,
+      freeSlots: slots.free,
+      buffered: this.buffer.size,
+      bufferSize: clock.monotonicMs() < this.#modestUntilMs ? 0 : bufferSize,
+    };
+  }
+
   /** The last commit is unknown: {@link BucketTurns.reconcile} comes first. */
   get unsure(): boolean {
     return this.#unsure !== undefined;
   }
 
-  /** Claims that come in from now on are given back unbegun. */
+  /** What waits in the buffer is given back, and so is what comes in from now on. */
   stopAccepting(): void {
     this.#accepting = false;
+    this.giveUp();
+  }
+
+  /** Gives back half of the buffer, if there is more in it than runs. False: there is not. */
+  share(): boolean {
+    const { size } = this.buffer;
+    if (size <= this.claims.size) return false;
+    this.#modestUntilMs = this.#parts.clock.monotonicMs() + MODEST_MS;
+    return this.giveUp(Math.ceil(size / 2)) > 0;
+  }
+
+  /** Gives back what waits in the buffer, the newest first, `count` at most. Returns how many. */
+  giveUp(count?: number): number {
+    const jobs = this.buffer.giveUp(count);
+    for (const job of jobs) this.claims.giveBack(job, this.#parts.releaseError);
+    return jobs.length;
   }
 
   /** From now on locked rows are waited for. */
@@ -103,14 +155,18 @@ export class BucketTurns {
     return this.#inFlight ? new Promise((resolve) => this.#landings.push(resolve)) : Promise.resolve();
   }
 
-  async send(want: number): Promise<TurnResult> {
+  async send(plan: TurnPlan): Promise<TurnResult> {
     const { store, events, debug, bucket, faults, clock, slots, suspects } = this.#parts;
     const beganMs = clock.monotonicMs();
     const parcel = this.outbox.next(beganMs >= this.#waitAgainMs ? SKIPS_BEFORE_WAITING : undefined);
     const used = this.#floors.inUse();
-    const reserved = slots.reserve(want);
-    const mayAsk = reserved > 0 && suspects.ask();
-    const request = this.#request(parcel, used, reserved, mayAsk);
+    const begin = this.#mayClaim(parcel) ? this.buffer.take(plan.begin) : [];
+    const reserved = slots.reserve(begin.length + plan.beginNow);
+    const free = Math.max(0, reserved - begin.length);
+    const want = this.#mayClaim(parcel) ? free + plan.want - plan.beginNow : 0;
+    const mayAsk = want > 0 && free > 0 && suspects.ask();
+    const ahead = this.#ahead(begin, free);
+    const request = this.#request(parcel, used, { want, mayAsk, ahead });
     this.#inFlight = true;
     let arrived = false;
     try {
@@ -119,7 +175,7 @@ export class BucketTurns {
       arrived = true;
       await debug.reach('exchange.answered', bucket.ref.id);
       faults.worked('exchange', bucket.ref.id);
-      const consequences = this.#answered(request, parcel, used, answer);
+      const consequences = this.#answered(request, parcel, used, answer, begin);
       this.#failures = 0;
       events.emit('turn', {
         bucket: bucket.ref.id,
@@ -190,27 +246,60 @@ export class BucketTurns {
   /** Every claim that this bucket has an account of. */
   known(): { id: string; claimSeq: string }[] {
     const finished = this.outbox.all().map(({ settlement: { id, claimSeq } }) => ({ id, claimSeq }));
-    return [...this.claims.standing(), ...finished];
+    return [...this.claims.standing(), ...this.buffer.known(), ...finished];
   }
 
-  /** Runs claimed jobs, or gives them back when the node is stopping: they have not begun here. */
+  /** A claim of this bucket that nobody knew: it is run here. False: it is known by now, or has ended since. */
+  adopt(job: ClaimedJob, seen: ReadonlySet<string>): boolean {
+    const key = claimKey(job.id, job.claimSeq);
+    if (seen.has(key) || this.claims.has(key) || this.buffer.has(key) || this.outbox.get(key)) return false;
+    this.take([job]);
+    return true;
+  }
+
+  /** Runs claimed jobs, or keeps them until their start is durable, or gives them back when the node is stopping. */
   take(jobs: readonly ClaimedJob[]): void {
     for (const job of jobs) {
-      if (this.#accepting) this.claims.start(job);
-      else this.claims.giveBack(job, this.#parts.releaseError);
+      if (!this.#accepting) this.claims.giveBack(job, this.#parts.releaseError);
+      else if (job.begun) this.claims.start(job);
+      else this.claims.keep(job, this.buffer);
     }
   }
 
-  #request(parcel: Parcel, used: FloorsInUse, freeSlots: number, mayAsk: boolean): ExchangeRequest {
-    const { bucket, handlers, priorityBoostMs } = this.#parts;
+  /** What is sent to find the one bad row, or waits for locked rows, goes alone. */
+  #mayClaim({ suspect, overdue }: Parcel): boolean {
+    return !suspect && !overdue;
+  }
+
+  #ahead(begin: readonly ClaimedJob[], beginNow: number): ExchangeRequest['ahead'] {
+    // Also without a buffer of its own: a reconcile may have found what an earlier option claimed ahead.
+    const forget = this.#marks.takeForgotten(
+      (key) => this.claims.stands(key) || this.outbox.get(key) !== undefined,
+    );
+    if (this.#parts.bufferSize === 0 && begin.length === 0 && forget.length === 0) return undefined;
+    return {
+      beginNow,
+      begin: begin.map(({ id, claimSeq }) => ({ id, claimSeq })),
+      mark: begin.length > 0 ? this.#marks.next() : 0,
+      forget,
+    };
+  }
+
+  #request(
+    parcel: Parcel,
+    used: FloorsInUse,
+    { want, mayAsk, ahead }: { want: number; mayAsk: boolean; ahead: ExchangeRequest['ahead'] },
+  ): ExchangeRequest {
+    const { bucket, handlers, priorityBoostMs, clock } = this.#parts;
     const { floors, readPast } = used;
-    const want = parcel.suspect || parcel.overdue ? 0 : freeSlots;
+    const nowMs = clock.monotonicMs();
     return {
       bucket: bucket.ref,
-      settle: parcel.entries.map((entry) => entry.settlement),
+      settle: parcel.entries.map((entry) => settlementOf(entry, nowMs)),
       progress: this.progress.take(parcel, this.claims, this.outbox),
       want,
-      suspect: mayAsk && want > 0,
+      suspect: mayAsk,
+      ...(ahead ? { ahead } : {}),
       handlers,
       floors,
       ...(readPast === undefined ? {} : { readPast }),
@@ -224,6 +313,7 @@ export class BucketTurns {
     parcel: Parcel,
     used: FloorsInUse,
     answer: ExchangeAnswer,
+    begin: readonly ClaimedJob[],
   ): Consequences {
     if (answer.claimed.length > 0) this.#floors.claimed(used, answer.claimed);
     if (answer.owned && !mayHaveMore(request, answer)) this.#floors.short();
@@ -236,8 +326,23 @@ export class BucketTurns {
     for (const { id, claimSeq } of request.progress) {
       if (lost.has(id)) this.claims.abort(id, claimSeq, 'lost');
     }
+    if (begin.length > 0) this.#begun(request, answer);
     this.take(answer.claimed);
     return consequences;
+  }
+
+  /** The start of what was claimed ahead is durable. */
+  #begun({ ahead }: ExchangeRequest, { gone, owned }: ExchangeAnswer): void {
+    const jobs = this.buffer.begun();
+    if (!owned) return;
+    const refused = new Set(gone);
+    const begun = jobs.filter(({ id }) => !refused.has(id));
+    if (begun.length > 0) this.#marks.written(ahead?.mark ?? 0, begun);
+    for (const job of jobs) {
+      // One that is to pause goes back; one that was canceled is lost, which the answer to that will say.
+      if (!this.#accepting || refused.has(job.id)) this.claims.giveBack(job, this.#parts.releaseError);
+      else this.claims.start(job);
+    }
   }
 
   /** Returns how long to wait before the next turn. */
@@ -251,6 +356,12 @@ export class BucketTurns {
     this.#failures += 1;
     const { reconcile, mend, delayMs } = respondTo(kind, this.#failures);
     faults.failed('exchange', error, delayMs, bucket.ref.id);
+    this.buffer.putBack();
+    if (!this.#accepting) this.giveUp();
+    if (request.ahead) {
+      this.#marks.putBack(request.ahead.forget);
+      if (request.ahead.mark > 0) this.#marks.unsure(request.ahead.mark);
+    }
     if (reconcile) this.#unsure = parcel.entries;
     if (mend === 'partitions') {
       await store
@@ -270,6 +381,12 @@ export class BucketTurns {
     this.#inFlight = false;
     for (const resolve of this.#landings.splice(0)) resolve();
   }
+}
+
+/** With the time since it began, where the database does not know it. */
+function settlementOf({ settlement, work }: OutboxEntry, nowMs: number): Settlement {
+  if (!work || work.job.begun || work.beganMs === undefined) return settlement;
+  return { ...settlement, ranMs: nowMs - work.beganMs };
 }
 
 function lostAnswer(cause: unknown): StoreError {

@@ -36,6 +36,8 @@ export interface LoopEnvironment {
   readonly suspects: Suspects;
   /** Jobs were inserted by an exchange that took so long. */
   readonly onSpawned: (jobs: ExchangeAnswer['spawned'], tookMs: number) => void;
+  /** A bucket of the lane has free slots and found nothing due. */
+  readonly onHungry: (lane: string) => void;
   readonly onForeign: (lane: string, streams: readonly ForeignStream[]) => void;
   /** Jobs of a lane are for others now, at once or in so many milliseconds: they were given back, or this node will not be there. */
   readonly onHandedOver: (lane: string, dueInMs?: number) => void;

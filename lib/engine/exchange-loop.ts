@@ -6,12 +6,12 @@ import { Alarm } from './alarm.js';
 import { BucketTurns, mayHaveMore, type TurnResult } from './bucket-turns.js';
 import { type ExchangeLoopParts } from './exchange-loop-parts.js';
 import { FloorKeeper } from './floor-keeper.js';
-import { LookTimes } from './look-times.js';
-import { claimKey } from './outbox.js';
-import { type Pace, PollPace, type PollSituation } from './poll-pace.js';
+import { NextLook } from './next-look.js';
+import { type Pace, type PollSituation } from './poll-pace.js';
 import { type RunningClaims } from './running-claims.js';
-import { planTurn, skippedDelayMs } from './turn-plan.js';
+import { planTurn, skippedDelayMs, type TurnPlan, type TurnSituation } from './turn-plan.js';
 import { type Consequences } from './verdicts.js';
+import { Waiters } from './waiters.js';
 
 /** After a turn that broke by a fault of ours. */
 const BROKEN_TURN_DELAY_MS = 1_000;
@@ -25,11 +25,10 @@ export class ExchangeLoop {
   readonly #parts: ExchangeLoopParts;
   readonly #turns: BucketTurns;
   readonly #floors: FloorKeeper;
-  readonly #times = new LookTimes();
-  readonly #pace: PollPace;
+  readonly #next: NextLook;
   readonly #alarm: Alarm;
-  readonly #idleWaiters: (() => void)[] = [];
-  readonly #recordedWaiters: (() => void)[] = [];
+  readonly #idleWaiters = new Waiters();
+  readonly #recordedWaiters = new Waiters();
   #claiming = true;
   /** Nothing is claimed for a while; see {@link ExchangeLoop.hold}. */
   #held = false;
@@ -44,12 +43,11 @@ export class ExchangeLoop {
   #running = false;
   #notBeforeMs = 0;
   #skippedAgainMs = 0;
-  #toldPace: Pace | undefined;
 
   constructor(parts: ExchangeLoopParts) {
     this.#parts = parts;
     this.#alarm = new Alarm(parts.clock);
-    this.#pace = new PollPace(parts.poll);
+    this.#next = new NextLook(parts.poll);
     this.#floors = new FloorKeeper({
       ...parts,
       bucket: parts.bucket.ref,
@@ -72,15 +70,19 @@ export class ExchangeLoop {
     return this.#turns.claims;
   }
 
-  /** No body runs, nothing waits to be recorded, no exchange is in flight. */
+  /** Jobs that it has claimed ahead. */
+  get buffered(): number {
+    return this.#turns.buffer.size;
+  }
+
+  /** No body runs or waits to run, nothing waits to be recorded, no exchange is in flight. */
   get idle(): boolean {
-    return this.claims.size === 0 && this.recorded;
+    return this.claims.size === 0 && this.#turns.buffer.empty && this.recorded;
   }
 
   /** Nothing waits to be recorded, no exchange is in flight, and no transaction of a handler is being committed. */
   get recorded(): boolean {
-    const { outbox, inFlight, unsure, claims } = this.#turns;
-    return outbox.size === 0 && !inFlight && !unsure && !claims.committing;
+    return this.#turns.recorded;
   }
 
   /** Outcomes that are not recorded yet. */
@@ -100,7 +102,7 @@ export class ExchangeLoop {
 
   /** How it looks for work that nobody tells it of. */
   get pace(): Pace {
-    return this.#pace.now(this.#situation());
+    return this.#next.pace(this.#situation());
   }
 
   /** The last claim came back full. */
@@ -121,15 +123,18 @@ export class ExchangeLoop {
   wake(hint: WakeupHint = {}): void {
     if (hint.behind) this.#floors.behind();
     if (hint.dueInMs !== undefined && hint.dueInMs > 0) {
-      this.#times.dueIn(this.#nowMs(), hint.dueInMs);
+      this.#next.dueIn(this.#nowMs(), hint.dueInMs);
       this.#rest();
       return;
     }
     this.#wakeups += 1;
     this.#look = true;
-    this.#pace.sign();
+    this.#next.sign();
     this.#schedule();
   }
+
+  /** There is room for claims, after it wanted some and found none. */
+  readonly room = (): void => this.#schedule();
 
   /** Whether wakeups can be expected has changed. */
   repace(): void {
@@ -146,11 +151,23 @@ export class ExchangeLoop {
   /** From now on it only settles; a claim that is still in flight is given back unbegun. */
   stopClaiming(): void {
     this.#claiming = false;
-    const dueInMs = this.#times.nextInMs(this.#nowMs());
+    const dueInMs = this.#next.dueInMs(this.#nowMs());
     if (Number.isFinite(dueInMs)) this.#parts.onHandedOver(this.bucket.ref.lane, dueInMs);
     this.#turns.stopAccepting();
     this.#floors.stop();
-    this.#rest();
+    if (this.#turns.outbox.fresh > 0) this.#schedule();
+    else this.#rest();
+  }
+
+  /** The claim of a job was canceled. True when it was here. */
+  cancel(jobId: string, claimSeq: string | undefined): boolean {
+    const waited = this.#turns.buffer.cancel(jobId, claimSeq);
+    return this.claims.abort(jobId, claimSeq, 'canceled') || waited;
+  }
+
+  /** Another node has free slots and found nothing: half of what was claimed ahead goes back, if that is more than runs here. */
+  share(): void {
+    if (this.#claiming && this.#turns.share()) this.#schedule();
   }
 
   /**
@@ -168,17 +185,18 @@ export class ExchangeLoop {
   /** No further turn, whatever happens. */
   stop(): void {
     this.#stopped = true;
+    this.#parts.slots.wants(false);
     this.#floors.stop();
     this.#alarm.clear();
   }
 
   whenIdle(): Promise<void> {
-    return this.idle ? Promise.resolve() : new Promise((resolve) => this.#idleWaiters.push(resolve));
+    return this.#idleWaiters.wait(this.idle);
   }
 
   /** What finished or was released is durable. */
   whenRecorded(): Promise<void> {
-    return this.recorded ? Promise.resolve() : new Promise((resolve) => this.#recordedWaiters.push(resolve));
+    return this.#recordedWaiters.wait(this.recorded);
   }
 
   /** The exchange that is in flight now, if any, has been answered and worked in. */
@@ -193,9 +211,7 @@ export class ExchangeLoop {
 
   /** A claim of this bucket that nobody knew: it is run here. False: it is known by now, or has ended since. */
   adopt(job: ClaimedJob, seen: ReadonlySet<string>): boolean {
-    const key = claimKey(job.id, job.claimSeq);
-    if (this.#stopped || seen.has(key) || this.claims.has(key) || this.#turns.outbox.get(key)) return false;
-    this.#turns.take([job]);
+    if (this.#stopped || !this.#turns.adopt(job, seen)) return false;
     this.#schedule();
     return true;
   }
@@ -211,6 +227,7 @@ export class ExchangeLoop {
   depose(): void {
     if (this.#deposed) return;
     this.#deposed = true;
+    this.#turns.buffer.clear();
     this.stopClaiming();
     this.claims.abortAll('lost');
     const { bucket, events, onDeposed } = this.#parts;
@@ -264,11 +281,11 @@ export class ExchangeLoop {
       this.#follow(await this.#turns.reconcile(), wakeups);
       return true;
     }
-    const want = this.#plan();
-    if (want === undefined) return false;
-    this.#times.looking();
+    const plan = this.#plan();
+    if (plan === undefined) return false;
+    this.#next.looking();
     const beganMs = this.#nowMs();
-    const result = await this.#turns.send(want);
+    const result = await this.#turns.send(plan);
     this.#follow(result, wakeups);
     if (result.kind === 'answered' && result.answer.spawned.length > 0) {
       this.#parts.onSpawned(result.answer.spawned, this.#nowMs() - beganMs);
@@ -280,16 +297,13 @@ export class ExchangeLoop {
     return !this.#stopped && this.#nowMs() >= this.#notBeforeMs;
   }
 
-  #plan(): number | undefined {
-    const { outbox, progress } = this.#turns;
+  #plan(change: Partial<TurnSituation> = {}): TurnPlan | undefined {
     return planTurn({
-      fresh: outbox.fresh,
-      skipped: outbox.size - outbox.fresh,
+      ...this.#turns.situation(),
       skippedDue: this.#nowMs() >= this.#skippedAgainMs,
-      progress: progress.size,
       look: this.#look,
-      freeSlots: this.#parts.slots.free,
       claiming: this.#claiming && !this.#held,
+      ...change,
     });
   }
 
@@ -310,13 +324,28 @@ export class ExchangeLoop {
           const more = mayHaveMore(request, answer);
           this.#hasMore = more;
           this.#look = more || wakeups !== this.#wakeups;
-          this.#pace.looked(nowMs, answer.claimed.length > 0);
-          if (!more) this.#times.cameShort(nowMs, answer.nextDueInMs);
+          this.#next.looked(nowMs, answer.claimed.length > 0);
+          if (!more) this.#cameShort(nowMs, answer.nextDueInMs);
         }
         this.#heed(result.consequences);
         if (!answer.owned) this.depose();
+        else if (answer.completing) this.#complete();
       }
     }
+  }
+
+  #cameShort(nowMs: number, nextDueInMs: number | undefined): void {
+    this.#next.cameShort(nowMs, nextDueInMs);
+    // In deep idle there has been nothing for so long that others have nothing either.
+    if (this.#parts.slots.free > 0 && this.pace.state !== 'deep_idle')
+      this.#parts.onHungry(this.bucket.ref.lane);
+  }
+
+  /** Somebody has asked for the end of this bucket. */
+  #complete(): void {
+    if (!this.#claiming) return;
+    this.stopClaiming();
+    this.#parts.onCompleting();
   }
 
   #heed({ dueNow, behind, dueInMs, fewestSkips }: Consequences): void {
@@ -327,7 +356,7 @@ export class ExchangeLoop {
       this.#parts.onHandedOver(this.bucket.ref.lane);
     }
     for (const delayMs of dueInMs) {
-      this.#times.dueIn(nowMs, delayMs);
+      this.#next.dueIn(nowMs, delayMs);
       if (!this.#claiming) this.#parts.onHandedOver(this.bucket.ref.lane, delayMs);
     }
     if (fewestSkips !== undefined) this.#skippedAgainMs = nowMs + skippedDelayMs(fewestSkips);
@@ -336,8 +365,12 @@ export class ExchangeLoop {
   /** Nothing to do now: sleeps until a time comes or something wakes it. */
   #rest(): void {
     if (this.#running || this.#scheduled || this.#stopped) return;
-    this.#tellPace();
-    const inMs = this.#sleepMs(this.#nowMs());
+    const nowMs = this.#nowMs();
+    this.#parts.slots.wants(this.#look && this.#claiming && !this.#held && nowMs >= this.#notBeforeMs);
+    const news = this.#next.news(this.#situation());
+    const { id, lane } = this.bucket.ref;
+    if (news) this.#parts.events.emit('pace', { bucket: id, lane, ...news });
+    const inMs = this.#sleepMs(nowMs);
     if (inMs === undefined) this.#alarm.clear();
     else this.#alarm.set(inMs, () => this.#awake());
   }
@@ -345,22 +378,10 @@ export class ExchangeLoop {
   #situation(): PollSituation {
     return {
       claiming: this.#claiming && !this.#held,
-      freeSlots: this.#parts.slots.free,
+      // Without a wish to claim nobody tells it of room: what other buckets have taken must not keep it from looking.
+      freeSlots: this.#look ? (this.#plan({ claiming: true })?.want ?? 0) : Infinity,
       wakeupsExpected: this.#parts.wakeupsExpected(),
     };
-  }
-
-  #nextLookInMs(nowMs: number): number | undefined {
-    const pollInMs = this.#pace.nextInMs(nowMs, this.#situation());
-    return pollInMs === undefined ? undefined : Math.min(pollInMs, this.#times.nextInMs(nowMs));
-  }
-
-  #tellPace(): void {
-    const { state, waitMs } = this.#pace.now(this.#situation());
-    if (this.#toldPace?.state === state && this.#toldPace.waitMs === waitMs) return;
-    this.#toldPace = { state, waitMs };
-    const { id, lane } = this.bucket.ref;
-    this.#parts.events.emit('pace', { bucket: id, lane, state, waitMs });
   }
 
   #sleepMs(nowMs: number): number | undefined {
@@ -368,7 +389,7 @@ export class ExchangeLoop {
     // Timers may ring a fraction too early: the time for a turn may have come since the loop looked.
     if (this.#turns.unsure || this.#plan() !== undefined) return 0;
     const waits: number[] = [];
-    const lookInMs = this.#nextLookInMs(nowMs);
+    const lookInMs = this.#next.inMs(nowMs, this.#situation());
     if (lookInMs !== undefined) waits.push(lookInMs);
     if (this.#turns.outbox.size > 0) waits.push(Math.max(0, this.#skippedAgainMs - nowMs));
     return waits.length === 0 ? undefined : Math.min(...waits);
@@ -376,8 +397,8 @@ export class ExchangeLoop {
 
   #awake(): void {
     const nowMs = this.#nowMs();
-    if (this.#nextLookInMs(nowMs) === 0) {
-      this.#times.passed(nowMs);
+    if (this.#next.inMs(nowMs, this.#situation()) === 0) {
+      this.#next.passed(nowMs);
       this.#look = true;
     }
     void this.#run();
@@ -385,9 +406,9 @@ export class ExchangeLoop {
 
   #tellIdle(): void {
     if (this.#running || !this.recorded) return;
-    for (const resolve of this.#recordedWaiters.splice(0)) resolve();
+    this.#recordedWaiters.tell();
     if (!this.idle) return;
     this.#parts.events.emit('idle', { bucket: this.bucket.ref.id, lane: this.bucket.ref.lane });
-    for (const resolve of this.#idleWaiters.splice(0)) resolve();
+    this.#idleWaiters.tell();
   }
 }

@@ -8,6 +8,8 @@ export interface EndedWork {
   readonly job: ClaimedJob;
   /** Until the body ended, or timed out; undefined when it was given back before. */
   readonly tookMs: number | undefined;
+  /** When its body began, on the monotonic clock; absent when it never did. */
+  readonly beganMs?: number;
 }
 
 /** Whose claim it is. */

@@ -25,6 +25,8 @@ export interface MembershipParts {
   /** Names of the handlers that began since it was last asked. */
   readonly begun: () => readonly string[];
   readonly onNotices: (notices: readonly Notice[]) => void;
+  /** Whether somebody has drained the node by hand. */
+  readonly onCordoned: (cordoned: boolean) => void;
   /** A recurring schedule of the cluster is due in so many milliseconds. */
   readonly onScheduled: (inMs: number) => void;
   /** Whether the node may act: see {@link Membership.held}. */
@@ -46,6 +48,7 @@ export class Membership {
   readonly #heartbeat: Heartbeat;
   #node: NodeRef;
   #recent: readonly string[] = [];
+  #buffersElsewhere = false;
 
   constructor(node: NodeRef, parts: MembershipParts) {
     this.#node = node;
@@ -78,6 +81,8 @@ export class Membership {
         recentHandlers: () => this.#recentHandlers(),
         lost: (mayDeclare) => void this.#rescuer.run(this.#node, mayDeclare),
         noticed: (notices) => parts.onNotices(notices),
+        cordoned: (yes) => parts.onCordoned(yes),
+        buffersElsewhere: (yes) => (this.#buffersElsewhere = yes),
         scheduled: (inMs) => parts.onScheduled(inMs),
         declaredDead: (dead) => this.#declaredDead(dead),
         lease: (held) => {
@@ -91,6 +96,11 @@ export class Membership {
   /** Whether a heartbeat was acknowledged within the grace. */
   get held(): boolean {
     return this.#heartbeat.held;
+  }
+
+  /** Other nodes may have claimed jobs ahead. */
+  get buffersElsewhere(): boolean {
+    return this.#buffersElsewhere;
   }
 
   report(): Required<Pick<RatchetSnapshot, 'heartbeat' | 'eventLoop'>> {

@@ -40,9 +40,9 @@ export class Messenger {
           });
         }
       }),
-      messages.onSignal(({ kind, jobId, claimSeq }) => {
-        if (kind !== 'cancel') return;
-        this.#cancel(jobId, claimSeq);
+      messages.onSignal((signal) => {
+        if (signal.kind === 'cancel') this.#cancel(signal.jobId, signal.claimSeq);
+        else if (signal.kind === 'hungry' && !messages.isOwn(signal)) this.#share(signal.lane);
       }),
       messages.onCatchUp(() => this.#catchUp()),
     ];
@@ -64,9 +64,13 @@ export class Messenger {
     for (const { jobId, claimSeq } of notices) this.#cancel(jobId, claimSeq);
   }
 
+  #share(lane: string): void {
+    for (const loop of this.#parts.loops()) if (loop.bucket.ref.lane === lane) loop.share();
+  }
+
   #cancel(jobId: string, claimSeq: string | undefined): void {
     for (const loop of this.#parts.loops()) {
-      if (loop.claims.abort(jobId, claimSeq, 'canceled')) {
+      if (loop.cancel(jobId, claimSeq)) {
         this.#parts.events.emit('canceled', { jobId, claimSeq: claimSeq ?? '' });
       }
     }

@@ -2,6 +2,7 @@ import { RenewedMap } from '../collections/renewed-map.js';
 import { type Clock } from '../cluster/clock.js';
 import { type EngineEvents } from '../observability/engine-events.js';
 import { type BucketRef, type ClaimedJob, type LateOutcome, type Settlement } from '../store/job-store.js';
+import { type ClaimBuffer } from './claim-buffer.js';
 import { type EndedWork, executionEvent, tellSettled } from './execution-events.js';
 import { type LateCause, type LateRecorder } from './late-recorder.js';
 import { claimKey, type Outbox } from './outbox.js';
@@ -80,6 +81,11 @@ export class RunningClaims {
     return this.#claims.has(key);
   }
 
+  /** A claim that is ours and not finished. */
+  stands(key: string): boolean {
+    return this.#claims.get(key)?.state === 'running';
+  }
+
   /** Claims that are ours and not finished. */
   standing(): { id: string; claimSeq: string }[] {
     const standing: { id: string; claimSeq: string }[] = [];
@@ -123,6 +129,12 @@ export class RunningClaims {
     if (execution.commit !== undefined) this.#transactional.add(execution);
     void execution.settlement.then((settlement) => this.#finished(key, claim, settlement));
     void execution.ended.then((late) => this.#ended(key, claim, late));
+  }
+
+  /** One that was claimed ahead waits in the buffer. */
+  keep(job: ClaimedJob, buffer: ClaimBuffer): void {
+    this.#watch?.add(claimKey(job.id, job.claimSeq));
+    buffer.add(job);
   }
 
   /** Gives a claim back that was never started. */

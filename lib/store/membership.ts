@@ -24,6 +24,10 @@ export interface NodeRegistration {
   readonly schedules?: readonly string[];
   /** Priorities that it has switched off, by lane. */
   readonly disabled?: Readonly<Record<string, readonly PriorityRank[]>>;
+  /** It may claim jobs ahead. */
+  readonly buffers?: boolean;
+  /** It was drained by hand, and was declared dead since: it stays drained. */
+  readonly cordoned?: boolean;
   /** By which it sends its heartbeats: who has a shorter one judges it by this. Default: by that of whoever judges. */
   readonly graceMs?: number;
 }
@@ -61,8 +65,6 @@ export interface BeatRequest {
   readonly running: number;
   /** How late its event loop was at worst since the last beat. */
   readonly lagMs: number;
-  /** Jobs that it has claimed ahead and not begun. */
-  readonly buffered?: number;
 }
 
 export interface BeatAnswer {
@@ -81,7 +83,7 @@ export interface BeatAnswer {
   readonly scheduleInMs: number | undefined;
   /** Somebody has drained this node by hand: it is to have no buckets. */
   readonly cordoned?: boolean;
-  /** Other nodes have claimed jobs ahead, as of their last heartbeats. */
+  /** Other nodes may claim jobs ahead: a node that finds none may ask them for some. */
   readonly buffersElsewhere?: boolean;
 }
 

@@ -88,8 +88,8 @@ export class RatchetTester {
     this.#parts = parts;
     this.#executions = new TestExecutions(parts, (work) => this.#turn(work));
     this.#schedules = new TestSchedules(parts);
-    this.#deaf = parts.messages.onSignal(({ kind, jobId, claimSeq }) => {
-      if (kind === 'cancel') this.#executions.cut(jobId, claimSeq, 'canceled');
+    this.#deaf = parts.messages.onSignal((signal) => {
+      if (signal.kind === 'cancel') this.#executions.cut(signal.jobId, signal.claimSeq, 'canceled');
     });
   }
 

@@ -55,6 +55,7 @@ class Subject {
   readonly events = new EngineEvents();
   readonly asked: BeatRequest[] = [];
   readonly heard: unknown[][] = [];
+  readonly cordoned: boolean[] = [];
   readonly lines: string[] = [];
   answer: () => Promise<BeatAnswer> = () => Promise.resolve(ALIVE);
   names: string[] = [];
@@ -86,6 +87,8 @@ class Subject {
         recentHandlers: () => this.names.splice(0),
         lost: tell('lost'),
         noticed: tell('noticed'),
+        cordoned: (yes) => void this.cordoned.push(yes),
+        buffersElsewhere: () => undefined,
         scheduled: tell('scheduled'),
         declaredDead: tell('declaredDead'),
         lease: tell('lease'),
@@ -137,6 +140,17 @@ describe('Heartbeat', () => {
       ['scheduled', 40],
     ]);
     expect(subject.heartbeat.report().nodes).toBe(7);
+  });
+
+  it('hands on whether somebody drained the node, only of beats that found it alive', async () => {
+    subject = new Subject();
+    const answers: BeatAnswer[] = [
+      { ...ALIVE, cordoned: true },
+      { ...ALIVE, alive: false },
+    ];
+    subject.answer = () => Promise.resolve(answers.shift() ?? ALIVE);
+    await subject.advance(31_000);
+    expect(subject.cordoned).toEqual([false, true, false]);
   });
 
   it('declares nobody dead before its own beats were answered for half the grace: after an outage others need time as well', async () => {

@@ -40,7 +40,8 @@ function setUp() {
   const awaited = (jobId: string, source = 'there'): void => cluster.hear({ kind: 'awaited', source, jobId });
   const settle = (jobId: string, outcome = 'succeeded'): void =>
     events.emit('settled', { jobId, outcome } as never);
-  const told = (): string[] => cluster.published.map(({ kind, jobId }) => `${kind} ${jobId}`);
+  const told = (): string[] =>
+    cluster.published.map((signal) => `${signal.kind} ${'jobId' in signal ? signal.jobId : signal.lane}`);
   return { cluster, messages, events, clock, ends, awaited, settle, told };
 }
 

@@ -6,7 +6,7 @@ import { EngineFaults } from '../../lib/engine/engine-faults.js';
 import { respondTo } from '../../lib/engine/fault-response.js';
 import { LookTimes } from '../../lib/engine/look-times.js';
 import { PASS_OVER_MS, PassOver } from '../../lib/engine/pass-over.js';
-import { MOST_CLAIMS, planTurn } from '../../lib/engine/turn-plan.js';
+import { MOST_CLAIMS, planTurn, type TurnPlan } from '../../lib/engine/turn-plan.js';
 import { EngineEvents } from '../../lib/observability/engine-events.js';
 import { StoreError, type StoreFaultKind } from '../../lib/store/store-fault.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -29,7 +29,11 @@ describe('planTurn', () => {
     look: false,
     freeSlots: 10,
     claiming: true,
+    buffered: 0,
+    bufferSize: 0,
   };
+  const claims = (count: number): TurnPlan => ({ want: count, beginNow: count, begin: 0 });
+  const full = { ...idle, look: true, freeSlots: 0, buffered: 100, bufferSize: 100 };
 
   it('sleeps when nothing is to do, and when saturated', () => {
     expect(planTurn(idle)).toBeUndefined();
@@ -38,20 +42,53 @@ describe('planTurn', () => {
   });
 
   it('settles at once, and claims by the way what fits', () => {
-    expect(planTurn({ ...idle, fresh: 1 })).toBe(10);
-    expect(planTurn({ ...idle, fresh: 1, freeSlots: 0 })).toBe(0);
-    expect(planTurn({ ...idle, fresh: 1, claiming: false })).toBe(0);
-    expect(planTurn({ ...idle, progress: 1 })).toBe(10);
-    expect(planTurn({ ...idle, look: true })).toBe(10);
+    expect(planTurn({ ...idle, fresh: 1 })).toEqual(claims(10));
+    expect(planTurn({ ...idle, fresh: 1, freeSlots: 0 })).toEqual(claims(0));
+    expect(planTurn({ ...idle, fresh: 1, claiming: false })).toEqual(claims(0));
+    expect(planTurn({ ...idle, progress: 1 })).toEqual(claims(10));
+    expect(planTurn({ ...idle, look: true })).toEqual(claims(10));
   });
 
   it('claims a bounded number at once, however many slots are free', () => {
-    expect(planTurn({ ...idle, look: true, freeSlots: 10_000 })).toBe(MOST_CLAIMS);
+    expect(planTurn({ ...idle, look: true, freeSlots: 10_000 })).toEqual(claims(MOST_CLAIMS));
   });
 
   it('does not spin for what was skipped', () => {
     expect(planTurn({ ...idle, skipped: 1, skippedDue: false })).toBeUndefined();
-    expect(planTurn({ ...idle, skipped: 1 })).toBe(10);
+    expect(planTurn({ ...idle, skipped: 1 })).toEqual(claims(10));
+  });
+
+  it('begins what was claimed ahead before it claims for the slots that are left, and for the buffer', () => {
+    const some = { ...idle, look: true, buffered: 4, bufferSize: 100 };
+    expect(planTurn({ ...some, look: false })).toEqual({ want: 6, beginNow: 6, begin: 4 });
+    expect(planTurn(some)).toEqual({ want: 106, beginNow: 6, begin: 4 });
+  });
+
+  it('sleeps with full slots and a full buffer, and begins without a claim when slots come free', () => {
+    expect(planTurn(full)).toBeUndefined();
+    expect(planTurn({ ...full, freeSlots: 3 })).toEqual({ want: 0, beginNow: 0, begin: 3 });
+    expect(planTurn({ ...full, freeSlots: 3, look: false })).toEqual({ want: 0, beginNow: 0, begin: 3 });
+    expect(planTurn({ ...full, freeSlots: 3, claiming: false })).toBeUndefined();
+  });
+
+  it('fills the buffer when it is half empty, also while every slot is taken', () => {
+    expect(planTurn({ ...full, buffered: 51 })).toBeUndefined();
+    expect(planTurn({ ...full, buffered: 50 })).toEqual({ want: 50, beginNow: 0, begin: 0 });
+    expect(planTurn({ ...full, buffered: 50, look: false })).toBeUndefined();
+  });
+
+  it('keeps a slot for the first job of such a claim: one that may be a poison pill never waits in a buffer', () => {
+    expect(planTurn({ ...full, buffered: 50, freeSlots: 8 })).toEqual({ want: 58, beginNow: 1, begin: 7 });
+    expect(planTurn({ ...full, buffered: 50, freeSlots: 1 })).toEqual({ want: 51, beginNow: 1, begin: 0 });
+  });
+
+  it('works off a buffer that it may not have any more', () => {
+    expect(planTurn({ ...full, bufferSize: 0, freeSlots: 8 })).toEqual({ want: 0, beginNow: 0, begin: 8 });
+    expect(planTurn({ ...full, bufferSize: 0, freeSlots: 120 })).toEqual({
+      want: 20,
+      beginNow: 20,
+      begin: 100,
+    });
   });
 });
 

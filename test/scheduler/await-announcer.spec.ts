@@ -6,7 +6,7 @@ function setUp() {
   const clock = new FakeClock();
   const told: string[] = [];
   const announcer = new AwaitAnnouncer(clock, {
-    signal: ({ kind, jobId }) => void told.push(`${kind} ${jobId}`),
+    signal: (signal) => void told.push(`${signal.kind} ${'jobId' in signal ? signal.jobId : signal.lane}`),
   });
   const add = (count: number): void => {
     for (let n = 0; n < count; n += 1) announcer.add(`j${n}`);

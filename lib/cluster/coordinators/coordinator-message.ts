@@ -1,6 +1,6 @@
 import { JOB_LIMITS } from '../../jobs/limits.js';
 import { type PriorityRank } from '../../jobs/priority.js';
-import { type ClusterSignal, type Wakeup } from '../cluster-coordinator.js';
+import { type ClusterSignal, type JobSignal, type Wakeup } from '../cluster-coordinator.js';
 
 /** What one process tells the others. */
 export type CoordinatorMessage = ({ readonly kind: 'wakeup' } & Wakeup) | ClusterSignal;
@@ -75,6 +75,7 @@ export function readMessage(value: unknown): CoordinatorMessage | undefined {
       ...(behind === true ? { behind } : {}),
     };
   }
+  if (kind === 'hungry') return isText(lane, JOB_LIMITS.laneLength) ? { kind, source, lane } : undefined;
   if (!isSignalKind(kind) || !isText(jobId, ID_LENGTH)) return undefined;
   return { kind, source, jobId, ...(isText(claimSeq, ID_LENGTH) ? { claimSeq } : {}) };
 }
@@ -83,7 +84,7 @@ function fieldsOf(value: unknown): Record<string, unknown> {
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
 }
 
-function isSignalKind(kind: unknown): kind is ClusterSignal['kind'] {
+function isSignalKind(kind: unknown): kind is JobSignal['kind'] {
   return kind === 'cancel' || kind === 'awaited' || kind === 'ended';
 }
 

@@ -49,8 +49,9 @@ export class PendingMessages {
   }
 }
 
-function keyOf({ kind, jobId, claimSeq }: ClusterSignal): string {
-  return `${kind} ${jobId} ${claimSeq ?? ''}`;
+function keyOf(signal: ClusterSignal): string {
+  if (signal.kind === 'hungry') return `${signal.kind} ${signal.lane}`;
+  return `${signal.kind} ${signal.jobId} ${signal.claimSeq ?? ''}`;
 }
 
 /** As the newest; beyond the limit the oldest goes. */

@@ -27,6 +27,10 @@ export interface HeartbeatListener {
    */
   lost(mayDeclare: boolean): void;
   noticed(notices: readonly Notice[]): void;
+  /** Whether somebody has drained the node by hand: told with each beat that found it alive. */
+  cordoned(yes: boolean): void;
+  /** Whether other nodes may have claimed jobs ahead: told as well. */
+  buffersElsewhere(yes: boolean): void;
   /** A recurring schedule is due in so many milliseconds; 0 also when an occurrence that waited can become a job. */
   scheduled(inMs: number): void;
   /** Others declared this node dead, and take its claims back. */
@@ -200,7 +204,7 @@ export class Heartbeat {
     );
   }
 
-  #answered({ alive, nodes, lost, notices, scheduleInMs }: BeatAnswer): void {
+  #answered({ alive, nodes, lost, notices, scheduleInMs, ...answer }: BeatAnswer): void {
     const { listener, events, onWell } = this.#parts;
     events.emit('beat', { node: this.#node.id, alive, nodes });
     if (this.#faults > 0) onWell();
@@ -216,6 +220,8 @@ export class Heartbeat {
     }
     this.#nodes = nodes;
     this.#checkLease();
+    listener.cordoned(answer.cordoned ?? false);
+    listener.buffersElsewhere(answer.buffersElsewhere ?? false);
     if (lost) listener.lost(this.#mayDeclare());
     if (scheduleInMs !== undefined) listener.scheduled(scheduleInMs);
   }

@@ -4,6 +4,7 @@ import { type ClusterMessages } from '../../cluster/cluster-messages.js';
 import { currentJob } from '../../engine/async-context.js';
 import { faultDelayMs } from '../../engine/backoff-delay.js';
 import { EngineFaults } from '../../engine/engine-faults.js';
+import { laneSettings } from '../../buckets/lanes-of-node.js';
 import { type EngineSettings } from '../../engine/engine-settings.js';
 import { guardedLogger, type LineLogger } from '../../engine/line-logger.js';
 import {
@@ -13,7 +14,7 @@ import {
   ResultOfUncommittedError,
   ResultTimeoutError,
 } from '../../errors/result-errors.js';
-import { type TransactionEnd } from '../../intake/transaction-end.js';
+import { type JobArrival } from '../../intake/transaction-end.js';
 import { abortReason, isAborted } from '../../jobs/abort-signal.js';
 import { type TransactionalJobContext } from '../../jobs/job-context.js';
 import { type EngineEvents } from '../../observability/engine-events.js';
@@ -41,14 +42,14 @@ export interface ResultWaiterParts {
 export interface AwaitedJob {
   readonly id: string;
   readonly about?: AboutJob | undefined;
-  readonly within?: TransactionEnd | undefined;
+  readonly within?: JobArrival | undefined;
 }
 
 /** What handles need. */
 export type Results = Pick<ResultWaiter, 'result'>;
 
-/** How long a result is awaited inside its own open transaction before that is worth a line. */
-const OWN_TRANSACTION_MS = 5_000;
+/** How long a result is awaited of a job that cannot be there yet (inside its own open transaction) before that is worth a line. */
+const NOT_THERE_MS = 5_000;
 const WHERE = 'the question for awaited results';
 
 /**
@@ -68,8 +69,8 @@ export class ResultWaiter {
   readonly #questions = new Questions();
   readonly #aborts = new AbortListeners();
   readonly #announcer: AwaitAnnouncer;
-  /** Transactions whose own handles were waited for too long, and were said to be. */
-  readonly #told = new WeakSet<TransactionEnd>();
+  /** Whose handles were waited for too long, and were said to be. */
+  readonly #told = new WeakSet<JobArrival>();
   #timer: { readonly atMs: number; readonly cancel: () => void } | undefined;
   #asking = false;
   #failures = 0;
@@ -79,7 +80,7 @@ export class ResultWaiter {
 
   constructor(parts: ResultWaiterParts) {
     const { clock, pacing = clock, events, messages, settings } = parts;
-    const slotsOf = (lane: string): number => settings.lanes.get(lane)?.concurrency ?? settings.concurrency;
+    const slotsOf = (lane: string): number => laneSettings(settings, lane).concurrency;
     this.#parts = parts;
     this.#pacing = pacing;
     this.#faults = new EngineFaults(pacing, this.#logger, events);
@@ -158,16 +159,15 @@ export class ResultWaiter {
   }
 
   /** Says it, once, when a job is awaited where it cannot come to be before the waiting is over. */
-  #watch(id: string, within: TransactionEnd): () => void {
+  #watch(id: string, within: JobArrival): () => void {
     const say = (): void => {
       if (within.isOver || this.#told.has(within)) return;
       this.#told.add(within);
       this.#logger.warn(
-        `the result of job ${id} has been awaited for ${String(OWN_TRANSACTION_MS / 1_000)} s while the transaction that enqueued it is open: ` +
-          'the job is not there before the commit; await result() after the transaction, not inside it',
+        `the result of job ${id} has been awaited for ${String(NOT_THERE_MS / 1_000)} s while ${within.reason}`,
       );
     };
-    return this.#pacing.timer(OWN_TRANSACTION_MS, say, true);
+    return this.#pacing.timer(NOT_THERE_MS, say, true);
   }
 
   #listen(): void {
@@ -181,9 +181,9 @@ export class ResultWaiter {
       events.on('withdrawn', ({ jobId }) => this.#hurry(jobId)),
       events.on('canceled', ({ jobId }) => this.#hurry(jobId)),
     ];
-    this.#deafToSignals ??= messages.onSignal(({ kind, jobId }) => {
+    this.#deafToSignals ??= messages.onSignal((signal) => {
       // A running job that is canceled ends at once: only its handler goes on.
-      if (kind === 'ended' || kind === 'cancel') this.#hurry(jobId);
+      if (signal.kind === 'ended' || signal.kind === 'cancel') this.#hurry(signal.jobId);
     });
   }
 

@@ -47,11 +47,12 @@ export function describeMessages(bench: CoordinatorBench): void {
       },
       { kind: 'ended', source: 'a', jobId: '01890a5d-ac96-774b-bcce-b302099a8058' },
       { kind: 'awaited', source: 'a', jobId: '01890a5d-ac96-774b-bcce-b302099a8059' },
+      { kind: 'hungry', source: 'a', lane: 'mail' },
     ];
     for (const signal of signals) a.coordinator.publish(signal);
     await bench.heardSoFar(a, b, c);
     const inOrder = (heard: readonly ClusterSignal[]): ClusterSignal[] =>
-      [...heard].sort((one, other) => one.jobId.localeCompare(other.jobId));
+      [...heard].sort((one, other) => keyOf(one).localeCompare(keyOf(other)));
     expect(inOrder(b.signals)).toEqual(signals);
     expect(inOrder(c.signals)).toEqual(signals);
     expect(a.signals).toEqual([]);
@@ -87,7 +88,7 @@ export function describeMessages(bench: CoordinatorBench): void {
     const heard: string[] = [];
     const lane = bench.lane();
     b.coordinator.registerWakeupListener((wakeup) => void heard.push(wakeup.lane));
-    b.coordinator.registerSignalListener(({ jobId }) => void heard.push(jobId));
+    b.coordinator.registerSignalListener((signal) => void heard.push(keyOf(signal)));
     const off = b.coordinator.registerWakeupListener(() => void heard.push('unregistered'));
     off();
     a.coordinator.publish({ kind: 'cancel', source: 'a', jobId: 'j' });
@@ -133,3 +134,5 @@ export function describeMessages(bench: CoordinatorBench): void {
     await bench.closeAll();
   });
 }
+
+const keyOf = (signal: ClusterSignal): string => (signal.kind === 'hungry' ? signal.lane : signal.jobId);

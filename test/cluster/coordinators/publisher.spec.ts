@@ -15,7 +15,7 @@ class Bench {
     clock: this.clock,
     intervalMs: 20,
     send: (messages) => {
-      this.sent.push(messages.map((message) => (message.kind === 'wakeup' ? message.lane : message.jobId)));
+      this.sent.push(messages.map((message) => ('lane' in message ? message.lane : message.jobId)));
       return this.answer();
     },
     onFault: (error) => this.faults.push(error),

@@ -24,8 +24,8 @@ create index job_paused on $schema$.job (lane, id) where status = 2;
 
 -- Priorities that the node has switched off: {"lane": [0, 1]}.
 alter table $schema$.node add column disabled jsonb not null default '{}';
--- Jobs that it has claimed ahead, as of its last heartbeat.
-alter table $schema$.node add column buffered integer not null default 0;
+-- It may claim jobs ahead, so that others may ask it for some.
+alter table $schema$.node add column buffers boolean not null default false;
 -- Drained by hand: it opens no bucket until somebody says otherwise, or its process ends.
 alter table $schema$.node add column cordoned_at timestamptz;
 

@@ -28,7 +28,7 @@ export const bucketIsUnowned = (schema: string, id: string, epoch: string, now: 
        else not exists (select from ${schema}.node n where n.id = b.node_id and n.epoch = b.node_epoch) end`;
 
 /**
- * `$1` offset, node id, epoch, grace in ms, running, lag in ms, jobs claimed ahead: one statement that beats, takes the notices, and looks whether
+ * `$1` offset, node id, epoch, grace in ms, running, lag in ms: one statement that beats, takes the notices, and looks whether
  * somebody else has stopped beating, and when the next schedule is due. The rows that it reads are those of the nodes and their
  * buckets, which are few, and the first of the schedules.
  */
@@ -37,7 +37,7 @@ export const beat: MakeStatement = (schema) => ({
   text: `
 with clock as materialized (select ${storeClock('$1')} as now),
 beaten as (
-  update ${schema}.node n set heartbeat_at = c.now, running = $5::int, lag_ms = $6::int, buffered = $7::int from clock c
+  update ${schema}.node n set heartbeat_at = c.now, running = $5::int, lag_ms = $6::int from clock c
    where n.id = $2::text and n.epoch = $3::bigint
   returning n.id, n.cordoned_at
 ),
@@ -55,12 +55,12 @@ select (exists (select from beaten))::text as alive,
        case when exists (${promotableSchedules(schema)}) then '0'
             else ${nextDueInMs(schema, '(select now from clock)')}::text end as schedule_in_ms,
        (exists (select from beaten where cordoned_at is not null))::text as cordoned,
-       (exists (select from ${schema}.node n where n.buffered > 0 and n.id <> $2::text))::text as buffers_elsewhere`,
+       (exists (select from ${schema}.node n where n.buffers and n.id <> $2::text))::text as buffers_elsewhere`,
 });
 
 export function beatParameters(request: BeatRequest, offsetMs: number): unknown[] {
-  const { node, graceMs, running, lagMs, buffered = 0 } = request;
-  return [offsetMs, node.id, node.epoch, graceMs, running, Math.round(lagMs), buffered];
+  const { node, graceMs, running, lagMs } = request;
+  return [offsetMs, node.id, node.epoch, graceMs, running, Math.round(lagMs)];
 }
 
 /** Every column is text, so that it is the same from a connection with any type parsers, and through a worker thread. */

@@ -4,7 +4,8 @@ import { storeClock } from './clock.js';
 
 /**
  * `$1` offset, then id, host, pid, version, lanes, handlers, the jobs with a failure handler (names and lanes), the process, the
- * schedules, the grace in ms, and the priorities switched off. A known id gets the next epoch; epochs never repeat.
+ * schedules, the grace in ms, the priorities switched off, whether it is drained by hand,
+ * and whether it claims ahead. A known id gets the next epoch; epochs never repeat.
  */
 export const registerNode: MakeStatement = (schema) => ({
   text: registerText(
@@ -12,7 +13,7 @@ export const registerNode: MakeStatement = (schema) => ({
     `on conflict (id) do update set epoch = excluded.epoch, host = excluded.host, pid = excluded.pid, version = excluded.version,
        lanes = excluded.lanes, handlers = excluded.handlers, state = 'running', started_at = excluded.started_at,
        heartbeat_at = excluded.heartbeat_at, process = excluded.process, schedules = excluded.schedules, grace_ms = excluded.grace_ms,
-       disabled = excluded.disabled, buffered = 0, cordoned_at = null`,
+       disabled = excluded.disabled, buffers = excluded.buffers, cordoned_at = excluded.cordoned_at`,
   ),
 });
 
@@ -42,9 +43,10 @@ kept_schedules as (
    where id = any ($11::text[]) and orphaned_at is not null and removed_at is null
 )
 insert into ${schema}.node as n (id, epoch, host, pid, version, lanes, handlers, state, started_at, heartbeat_at, process,
-       schedules, grace_ms, disabled)
+       schedules, grace_ms, disabled, cordoned_at, buffers)
 values ($2, nextval('${schema.replaceAll("'", "''")}.node_epoch'), $3, $4, $5, $6::text[], $7::text[], 'running',
-        ${storeClock('$1')}, ${storeClock('$1')}, $10::text, $11::text[], $12::float8, $13::jsonb)
+        ${storeClock('$1')}, ${storeClock('$1')}, $10::text, $11::text[], $12::float8, $13::jsonb,
+        case when $14::boolean then ${storeClock('$1')} end, $15::boolean)
 ${onConflict}
 returning epoch::text as epoch`;
 
@@ -77,5 +79,7 @@ export function registerParameters(node: NodeRegistration, offsetMs: number): un
     [...schedules].sort(),
     graceMs,
     JSON.stringify(node.disabled ?? {}),
+    node.cordoned ?? false,
+    node.buffers ?? false,
   ];
 }
