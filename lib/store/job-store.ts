@@ -90,7 +90,11 @@ export type Inserted =
   /** A live job holds the business key (`running`: `replace` refuses to touch it). */
   | { readonly outcome: 'held'; readonly holder?: string; readonly running: boolean }
   /** The parent's claim no longer stands. */
-  | { readonly outcome: 'fenced' };
+  | { readonly outcome: 'fenced' }
+  /** Every live node that serves the lane has switched the priority off: `nodes` are their ids. */
+  | { readonly outcome: 'disabled'; readonly nodes: readonly string[] }
+  /** Nothing is wrong with it, but another job of the call is `disabled`. */
+  | { readonly outcome: 'left_out' };
 
 /**
  * The caller's transaction. The store only needs to send statements into it; `query` returns rows.
@@ -156,7 +160,7 @@ export abstract class JobStore {
 
   /**
    * Inserts jobs: all in one statement when none has a key; keyed ones a statement each, sorted by key.
-   * All or nothing within one call: a job that is `held` or `fenced` means that nothing of this call was inserted.
+   * All or nothing within one call: a job that is `held`, `fenced` or `disabled` means that nothing of this call was inserted.
    * With `transaction` it happens inside the caller's, which stays usable when a job is refused.
    */
   abstract insert(jobs: readonly NewJob[], transaction?: StoreTransaction): Promise<readonly Inserted[]>;

@@ -10,6 +10,8 @@ import {
   isLarge,
   parentParameters,
 } from '../statements/insert-jobs.js';
+import { selectNodesThatDisable } from '../statements/lanes.js';
+import { refusableRows, selectRefused } from '../statements/refused-jobs.js';
 import { selectHolders, selectKeyOwners, selectParentsStand, setKeyLockTimeout } from '../statements/keys.js';
 import { KeyedGroup } from './keyed-group.js';
 
@@ -45,18 +47,23 @@ export class JobInserter {
     ];
   }
 
-  /** Sends one insert; the rows that came back are the jobs that entered. */
+  /**
+   * Sends one insert; the rows that came back are the jobs that entered, or, unless that was `checked` before, those that are refused
+   * because their priority is switched off.
+   */
   send(
     kind: InsertKind,
     jobs: readonly NewJob[],
     transaction: StoreTransaction | undefined,
     fenced: boolean,
+    checked = false,
   ): Promise<Row[]> {
     const variant = {
       kind,
       fenced,
       large: jobs.some((job) => isLarge(job, this.inlinePayloadBytes)),
       guarded: !transaction && kind !== 'plain',
+      checked,
     };
     const statement = {
       plain: insertJobs({ ...variant, marked: false }),
@@ -70,17 +77,21 @@ export class JobInserter {
     );
   }
 
-  /** As {@link send}, for any number of jobs without keys to mind; several statements need a transaction around them. */
-  async sendPlain(
+  /**
+   * As {@link send}, for any number of jobs without keys to mind, for whom all was checked before; several statements need a
+   * transaction around them.
+   */
+  async sendPlain(jobs: readonly NewJob[], transaction: StoreTransaction | undefined): Promise<void> {
+    for (const chunk of chunks(jobs)) await this.send('plain', chunk, transaction, false, true);
+  }
+
+  /** The answers when one of the jobs is in a priority that is switched off; undefined when none is. For calls of several statements. */
+  async refusal(
     jobs: readonly NewJob[],
-    transaction: StoreTransaction | undefined,
-    fenced: boolean,
-  ): Promise<boolean> {
-    for (const chunk of chunks(jobs)) {
-      const rows = await this.send('plain', chunk, transaction, fenced);
-      if (rows.length < chunk.length) return false;
-    }
-    return true;
+    transaction?: StoreTransaction,
+  ): Promise<readonly Inserted[] | undefined> {
+    const parameters = [this.session.offsetMs, refusableRows(jobs)];
+    return this.#refusalOf(jobs, await this.session.app(selectRefused, parameters, transaction), transaction);
   }
 
   async parentsStand(jobs: readonly NewJob[], transaction?: StoreTransaction): Promise<boolean> {
@@ -94,13 +105,18 @@ export class JobInserter {
     const fenced = jobs.some((job) => job.parent);
     const single = chunks(jobs).length === 1;
     if (single) {
-      const entered = await this.sendPlain(jobs, transaction, fenced);
+      const rows = await this.send('plain', jobs, transaction, fenced);
+      const refusal = await this.#refusalOf(jobs, rows.filter(isRefused), transaction);
+      if (refusal) return refusal;
+      const entered = rows.length === jobs.length;
       return jobs.map(({ id }) => (entered ? { outcome: 'created', id } : { outcome: 'fenced' }));
     }
-    // Several statements: the fence is looked at once, before the first.
+    // Several statements: the fence and the priorities are looked at once, before the first.
     return this.#within(transaction, async (inside) => {
       if (!(await this.parentsStand(jobs, inside))) return jobs.map(() => ({ outcome: 'fenced' }) as const);
-      await this.sendPlain(jobs, inside, false);
+      const refusal = await this.refusal(jobs, inside);
+      if (refusal) return refusal;
+      await this.sendPlain(jobs, inside);
       return jobs.map(({ id }) => ({ outcome: 'created', id }) as const);
     });
   }
@@ -109,6 +125,8 @@ export class JobInserter {
     const key = job.idempotencyKey?.key ?? '';
     for (let attempt = 0; attempt < KEY_TRIES; attempt += 1) {
       const rows = await this.send('idempotent', [job], transaction, job.parent !== undefined);
+      const refusal = await this.#refusalOf([job], rows.filter(isRefused), transaction);
+      if (refusal?.[0]) return refusal[0];
       if (rows.length > 0) return { outcome: 'created', id: job.id };
       if (!(await this.parentsStand([job], transaction))) return { outcome: 'fenced' };
       const [owner] = await this.session.app(selectKeyOwners, [[key]], transaction);
@@ -121,6 +139,8 @@ export class JobInserter {
     const kind = job.onConflict === 'replace' ? 'replace' : 'keep';
     for (let attempt = 0; attempt < KEY_TRIES; attempt += 1) {
       const [row] = await this.send(kind, [job], transaction, job.parent !== undefined);
+      const refusal = row && isRefused(row) ? await this.#refusalOf([job], [row], transaction) : undefined;
+      if (refusal?.[0]) return refusal[0];
       if (row) return created(job.id, row['replaced'] as string | null | undefined);
       if (!(await this.parentsStand([job], transaction))) return { outcome: 'fenced' };
       const [holder] = await this.session.app(selectHolders, [[job.businessKey]], transaction);
@@ -139,6 +159,37 @@ export class JobInserter {
       if (!transaction) await this.session.app(setKeyLockTimeout, [], inside);
       return new KeyedGroup(this, this.session, inside, jobs).insert();
     });
+  }
+
+  async #refusalOf(
+    jobs: readonly NewJob[],
+    rows: readonly Row[],
+    transaction: StoreTransaction | undefined,
+  ): Promise<readonly Inserted[] | undefined> {
+    if (rows.length === 0) return undefined;
+    const refused = new Set(rows.map(({ id }) => id as string));
+    const nodes = new Map<string, readonly string[]>();
+    const answers: Inserted[] = [];
+    for (const { id, lane, priority } of jobs) {
+      if (!refused.has(id)) {
+        answers.push({ outcome: 'left_out' });
+        continue;
+      }
+      const stream = `${priority}${lane}`;
+      const known = nodes.get(stream) ?? (await this.#nodesThatDisable(lane, priority, transaction));
+      nodes.set(stream, known);
+      answers.push({ outcome: 'disabled', nodes: known });
+    }
+    return answers;
+  }
+
+  async #nodesThatDisable(
+    lane: string,
+    priority: number,
+    transaction: StoreTransaction | undefined,
+  ): Promise<readonly string[]> {
+    const [row] = await this.session.app(selectNodesThatDisable, [lane, priority], transaction);
+    return JSON.parse(row?.['nodes'] as string) as string[];
   }
 
   #within<T>(
@@ -165,6 +216,10 @@ export function contended(kind: 'business' | 'idempotency', key: string | undefi
 
 export function created(id: string, replaced: string | null | undefined): Inserted {
   return replaced ? { outcome: 'created', id, replaced } : { outcome: 'created', id };
+}
+
+function isRefused(row: Row): boolean {
+  return row['refused'] === 'true';
 }
 
 function isKeyed(job: NewJob): boolean {

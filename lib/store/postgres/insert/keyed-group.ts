@@ -46,6 +46,8 @@ export class KeyedGroup {
     if (!(await this.inserter.parentsStand(this.jobs, this.transaction))) {
       return this.jobs.map(() => ({ outcome: 'fenced' }));
     }
+    const refusal = await this.inserter.refusal(this.jobs, this.transaction);
+    if (refusal) return refusal;
     await this.#claimKeys();
     await this.#insertByBusinessKey(this.#dropDoubles());
     if (this.#refused()) await this.#undo();
@@ -146,7 +148,7 @@ export class KeyedGroup {
   /** Returns the jobs to try again. */
   async #tryBusinessKeys(jobs: readonly NewJob[]): Promise<NewJob[]> {
     if (jobs.length === 0) return [];
-    const rows = await this.inserter.send('keep', jobs, this.transaction, false);
+    const rows = await this.inserter.send('keep', jobs, this.transaction, false, true);
     const ours = new Set(rows.map((row) => row['id'] as string));
     this.#entered.push(...ours);
     const others = jobs.filter(({ id }) => !ours.has(id));
@@ -179,14 +181,14 @@ export class KeyedGroup {
   /** Nothing can be refused any more: supersede, and bring in what has no business key. */
   async #finish(): Promise<void> {
     if (this.#replaceable.length > 0) {
-      const rows = await this.inserter.send('replace', this.#replaceable, this.transaction, false);
+      const rows = await this.inserter.send('replace', this.#replaceable, this.transaction, false, true);
       for (const row of rows) {
         const id = row['id'] as string;
         this.#results.set(id, created(id, row['replaced'] as string | null));
       }
     }
     const rest = this.jobs.filter((job) => job.businessKey === undefined && !this.#results.has(job.id));
-    if (rest.length > 0) await this.inserter.sendPlain(rest, this.transaction, false);
+    if (rest.length > 0) await this.inserter.sendPlain(rest, this.transaction);
     await this.#pointKeys();
     this.#answerRepeats();
   }

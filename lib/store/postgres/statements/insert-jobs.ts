@@ -2,6 +2,7 @@ import { type NewJob } from '../../job-store.js';
 import { type MakeStatement } from '../postgres-session.js';
 import { storeClock } from './clock.js';
 import { isInside } from './joined.js';
+import { refusedJobs } from './refused-jobs.js';
 
 /** How the statement deals with keys. */
 export type InsertKind =
@@ -22,6 +23,8 @@ export interface InsertVariant {
   readonly large: boolean;
   /** Outside a caller's transaction: wait at most two seconds for a key that an open transaction holds. */
   readonly guarded: boolean;
+  /** Jobs in a priority that is switched off were looked for already; otherwise nothing is inserted if there is one, and those come back. */
+  readonly checked: boolean;
   /** Only inside the transaction whose mark is the last parameter; elsewhere one row without an id comes back. */
   readonly marked: boolean;
 }
@@ -29,13 +32,21 @@ export interface InsertVariant {
 /** How long an enqueue of our own waits for somebody's open transaction. */
 export const KEY_LOCK_TIMEOUT = '2s';
 
+/** What answers a job with another one, which is no new one: it is not refused. */
+const ANSWERED: Readonly<Record<InsertKind, readonly ('idempotency' | 'business')[]>> = {
+  plain: [],
+  idempotent: ['idempotency'],
+  keep: ['business'],
+  replace: [],
+};
+
 const made = new Map<string, MakeStatement>();
 
 /** The insert for a variant; the same function for the same variant, so that its text is made once. */
 export function insertJobs(variant: InsertVariant): MakeStatement {
   const flags = [
     variant.kind,
-    ...(['fenced', 'large', 'guarded', 'marked'] as const).filter((flag) => variant[flag]),
+    ...(['fenced', 'large', 'guarded', 'checked', 'marked'] as const).filter((flag) => variant[flag]),
   ].join('-');
   const known = made.get(flags);
   if (known) return known;
@@ -47,7 +58,8 @@ export function insertJobs(variant: InsertVariant): MakeStatement {
   return make;
 }
 
-function insertText(schema: string, { kind, fenced, large, guarded, marked }: InsertVariant): string {
+function insertText(schema: string, variant: InsertVariant): string {
+  const { kind, fenced, large, guarded, checked, marked } = variant;
   const byKey = kind === 'keep' || kind === 'replace';
   // Rows enter in the order of their keys, so that two groups cannot wait for each other.
   const order = byKey ? 'order by i.business_key' : '';
@@ -56,13 +68,19 @@ function insertText(schema: string, { kind, fenced, large, guarded, marked }: In
     `clock as materialized (
   select ${storeClock('$1')} as now${guarded ? `, set_config('lock_timeout', '${KEY_LOCK_TIMEOUT}', true)` : ''}${inside ? `\n   where ${inside}` : ''}
 )`,
-    `input as materialized (
+    `${checked ? 'input' : 'given'} as materialized (
   select i.*, clock.now
     from clock cross join json_to_recordset($2::json) as i (id uuid, name text, version integer, lane text, priority smallint,
          delay_ms float8, run_at timestamptz, payload jsonb, large boolean, max_retries integer, backoff jsonb,
          timeout_ms bigint, business_key text, tags text[], metadata jsonb, parent_id uuid, key text, key_ms float8)
    ${fenced ? `where ${parentsStand(schema, '$3', '$4')}` : ''}
 )`,
+    ...(checked
+      ? []
+      : [
+          refusedJobs(schema, ANSWERED[kind]),
+          'input as not materialized (select g.* from given g where not exists (select from refused))',
+        ]),
     ...(kind === 'idempotent' ? [claimKeys(schema)] : []),
     ...(kind === 'replace' ? [supersede(schema)] : []),
     `created as (
@@ -83,12 +101,10 @@ function insertText(schema: string, { kind, fenced, large, guarded, marked }: In
   ];
   return `
 with ${parts.join(',\n')}
-select c.id::text as id${kind === 'replace' ? ', h.id::text as replaced' : ''}
+select c.id::text as id, ${kind === 'replace' ? 'h.id::text' : 'null'} as replaced, null as refused
   from created c ${kind === 'replace' ? 'left join holders h on h.successor = c.id' : ''}${
-    inside
-      ? `\n union all select null${kind === 'replace' ? ', null' : ''} where not exists (select from clock)`
-      : ''
-  }`;
+    checked ? '' : "\n union all select r.id::text, null, 'true' from refused r"
+  }${inside ? '\n union all select null, null, null where not exists (select from clock)' : ''}`;
 }
 
 /** True while all claims of `ids` and `sequences` are running. A plain read: a lock would make the parent's settle wait. */
