@@ -29,6 +29,11 @@ export class Bucket {
     return true;
   }
 
+  /** The database says that somebody has moved it to `completing`. Whoever did has told it. */
+  completesByHand(): void {
+    if (this.#status === 'active') this.#status = 'completing';
+  }
+
   /** Walks an idle bucket to its removal. False: not ours any more, or it still holds jobs. */
   async remove(): Promise<boolean> {
     for (const to of OWNER_LEAVES.slice(OWNER_LEAVES.indexOf(this.#status) + 1)) {

@@ -1,5 +1,11 @@
 import { describeError } from '../errors/describe-error.js';
-import { type LaneSnapshot, type RatchetSnapshot } from '../observability/ratchet-snapshot.js';
+import { priorityOf } from '../jobs/priority.js';
+import {
+  type BucketSnapshot,
+  type LaneSnapshot,
+  type RatchetSnapshot,
+} from '../observability/ratchet-snapshot.js';
+import { type BucketRef, type BucketStatus } from '../store/membership.js';
 import { type EngineParts } from './engine-parts.js';
 
 const DAY_MS = 86_400_000;
@@ -7,10 +13,10 @@ const DAY_MS = 86_400_000;
 /** The parts of a snapshot that a node knows. */
 export type EngineReport = Pick<
   RatchetSnapshot,
-  'heartbeat' | 'eventLoop' | 'lanes' | 'faults' | 'partitions'
+  'heartbeat' | 'eventLoop' | 'slots' | 'lanes' | 'buckets' | 'faults' | 'partitions'
 > & { readonly node: RatchetSnapshot['node'] | undefined };
 
-const NOTHING: EngineReport = { node: undefined, lanes: [], faults: { standing: [] } };
+const NOTHING: EngineReport = { node: undefined, lanes: [], buckets: [], faults: { standing: [] } };
 
 /** Puts a snapshot together. Nothing that was given to us (an identity, a coordinator) may break it. */
 export function engineSnapshot(
@@ -46,22 +52,46 @@ export function daysLeft(days: number, ageMs: number): number {
   return days - Math.floor(ageMs / DAY_MS);
 }
 
-/** Of one lane: what its buckets, the one that claims and those before it, have in hand. */
-export function laneSnapshot(
-  lane: string,
-  slots: number,
-  loops: readonly {
-    readonly deposed: boolean;
-    readonly bucket: { readonly status: NonNullable<LaneSnapshot['bucket']> };
-    readonly claims: { readonly size: number };
-    readonly waiting: number;
-    readonly pace: NonNullable<LaneSnapshot['poll']>;
-  }[],
-): LaneSnapshot {
-  const own = loops.find((loop) => !loop.deposed);
+/** What a snapshot asks of a bucket's loop. */
+interface SeenLoop {
+  readonly bucket: { readonly ref: BucketRef; readonly status: BucketStatus };
+  readonly claims: { readonly size: number };
+  readonly waiting: number;
+  readonly buffered?: number;
+  readonly deposed: boolean;
+  readonly pace: BucketSnapshot['poll'];
+}
+
+/** Of one bucket that the node has, or of one that was taken away and whose executions have not ended. */
+export function bucketSnapshot({
+  bucket,
+  claims,
+  waiting,
+  buffered = 0,
+  deposed,
+  pace,
+}: SeenLoop): BucketSnapshot {
+  const { id, lane, priority, kind = 'standard' } = bucket.ref;
+  return {
+    id,
+    lane,
+    ...(priority === undefined ? {} : { priority: priorityOf(priority) }),
+    kind,
+    status: deposed ? 'lost' : bucket.status,
+    running: claims.size,
+    buffered,
+    waiting,
+    poll: pace,
+  };
+}
+
+/** Of one lane: what its buckets, those that claim and those before them, have in hand. */
+export function laneSnapshot(lane: string, slots: number, loops: readonly SeenLoop[]): LaneSnapshot {
+  const own = loops.filter((loop) => !loop.deposed);
+  const shown = own.find(({ bucket }) => bucket.status === 'active') ?? own[0];
   return {
     lane,
-    ...(own ? { bucket: own.bucket.status, poll: own.pace } : {}),
+    ...(shown ? { bucket: shown.bucket.status, poll: shown.pace } : {}),
     slots,
     running: loops.reduce((sum, { claims }) => sum + claims.size, 0),
     waiting: loops.reduce((sum, { waiting }) => sum + waiting, 0),

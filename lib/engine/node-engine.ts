@@ -1,36 +1,36 @@
 import { counted } from '../errors/counted.js';
 import { tellRescued } from '../buckets/rescuer.js';
-import { type Bucket } from '../buckets/bucket.js';
-import { disabledPriorities, lanesOfNode, type ServedLane } from '../buckets/lanes-of-node.js';
+import { disabledPriorities, lanesOfNode } from '../buckets/lanes-of-node.js';
 import { rankOf } from '../jobs/priority.js';
 import { failureHandlersOf } from '../jobs/job-failure.js';
 import { type Recurring } from '../recurring/recurring.js';
 import { type NodeRef } from '../store/job-store.js';
 import { Attendants } from './attendants.js';
 import { AwaitedEnds } from './awaited-ends.js';
+import { Begging } from './begging.js';
+import { Cordon } from './cordon.js';
 import { type EngineReport } from './engine-snapshot.js';
 import { EngineFaults } from './engine-faults.js';
 import { type EngineParts } from './engine-parts.js';
 import { type LoopEnvironment } from './exchange-loop-parts.js';
-import { ExchangeLoop } from './exchange-loop.js';
+import { type ExchangeLoop } from './exchange-loop.js';
 import { FailureWakeups } from './failure-wakeups.js';
 import { ForeignReport } from './foreign-report.js';
-import { LaneKeeper } from './lane-keeper.js';
 import { LateRecorder } from './late-recorder.js';
 import { type LineLogger } from './line-logger.js';
+import { NodeBuckets } from './node-buckets.js';
 import { NodeRegistration } from './node-registration.js';
 import { CalledOff, Patience } from './patience.js';
 import { Membership } from './membership.js';
 import { Reconciler } from './reconciler.js';
 import { recurringOf, schedulesOf } from './recurring-of.js';
 import { type ExecutionStarter } from './running-claims.js';
-import { Slots } from './slots.js';
 import { Suspects } from './suspects.js';
 
 /**
- * One node: its registration, a keeper for each of its lanes, and what serves them all. It is `opening` until every lane has
- * a bucket, then `serving`, and `leaving` from the first word of a drain on; who it is and which buckets it has may change
- * at any time, and is the business of {@link NodeRegistration} and {@link LaneKeeper}.
+ * One node: its registration, its buckets, and what serves them all. It is `opening` until it has them, then `serving`, and `leaving`
+ * from the first word of a drain on; who it is and which buckets it has may change at any time, and is the business of
+ * {@link NodeRegistration} and {@link NodeBuckets}.
  */
 export class NodeEngine {
   readonly faults: EngineFaults;
@@ -39,8 +39,8 @@ export class NodeEngine {
   readonly #logger: LineLogger;
   readonly #patience: Patience;
   readonly #registration: NodeRegistration;
-  readonly #keepers: readonly LaneKeeper[];
-  readonly #environment: LoopEnvironment;
+  readonly #buckets: NodeBuckets;
+  readonly #cordon: Cordon;
   readonly #reconciler: Reconciler;
   /** Names of the handlers that began since the last look. */
   readonly #begun = new Set<string>();
@@ -58,6 +58,7 @@ export class NodeEngine {
     this.faults = new EngineFaults(clock, logger, events);
     this.late = new LateRecorder(store, events);
     this.#patience = new Patience(clock, this.faults);
+    this.#cordon = new Cordon(logger);
     this.#awaited = new AwaitedEnds({ messages: parts.messages, events, clock });
     const handlers = parts.handlers.all();
     const definitions = handlers.map((handler) => handler.definition);
@@ -72,7 +73,12 @@ export class NodeEngine {
     });
     const lanes = lanesOfNode(settings, settings.worker === 'drain' ? [] : parts.handlers.lanes());
     const foreign = new ForeignReport(clock, logger);
-    this.#environment = {
+    const begging = new Begging({
+      messages: parts.messages,
+      clock,
+      worthwhile: () => this.#membership?.buffersElsewhere ?? false,
+    });
+    const environment: LoopEnvironment = {
       handlers: definitions.map(({ name, version }) => ({ name, version })),
       priorityBoostMs: settings.priorityBoostMs,
       poll: settings.poll,
@@ -94,6 +100,7 @@ export class NodeEngine {
           rankOf('normal'),
           dueInMs === undefined ? { behind: true } : { dueInMs },
         ),
+      onHungry: (lane) => begging.beg(lane),
       onForeign: (lane, streams) => foreign.tell(lane, streams),
     };
     this.#registration = new NodeRegistration({
@@ -105,16 +112,30 @@ export class NodeEngine {
         failureHandlers,
         schedules: parts.handlers.schedules().map(({ spec }) => spec.id),
         disabled: disabledPriorities(lanes),
+        buffers: lanes.some(({ bufferSize }) => bufferSize > 0),
         graceMs: settings.heartbeat.graceMs,
       },
+      cordoned: () => this.#cordon.up,
       store,
       patience: this.#patience,
       events,
       logger,
       onRenamed: (node) => this.#renamed(node),
     });
-    this.#keepers = lanes.map((served) => this.#keeperOf(served));
-    this.#recurring = recurringOf(parts, this.faults, logger, this.#environment.executor);
+    this.#buckets = new NodeBuckets({
+      lanes,
+      concurrency: settings.concurrency,
+      environment,
+      store,
+      events,
+      faults: this.faults,
+      logger,
+      patience: this.#patience,
+      registration: this.#registration,
+      cordon: this.#cordon,
+      held: () => this.#membership?.held === false,
+    });
+    this.#recurring = recurringOf(parts, this.faults, logger, environment.executor);
     this.#attendants = new Attendants({
       engine: parts,
       faults: this.faults,
@@ -141,7 +162,7 @@ export class NodeEngine {
   }
 
   get loops(): readonly ExchangeLoop[] {
-    return this.#keepers.flatMap((keeper) => keeper.loops);
+    return this.#buckets.loops;
   }
 
   /** Bodies that have not ended. */
@@ -159,7 +180,8 @@ export class NodeEngine {
     const { node } = this;
     return {
       node: node && { id: node.id, epoch: node.epoch },
-      lanes: this.#keepers.map((keeper) => keeper.report()),
+      slots: this.#parts.settings.concurrency,
+      ...this.#buckets.report(),
       faults: this.faults.report(),
       ...this.#membership?.report(),
       ...this.#attendants.report(),
@@ -202,11 +224,11 @@ export class NodeEngine {
       );
     }
     await this.#recurring?.register((what, step) => this.#patience.until(what, step), node);
-    for (const keeper of this.#keepers) await keeper.open();
+    await this.#buckets.open();
     this.#patience.check();
     this.#patience.insist();
     this.#state = 'serving';
-    for (const keeper of this.#keepers) keeper.serve();
+    this.#buckets.serve();
     this.#attendants.attend(this.#registration.node ?? node);
     this.#awaited.start();
     this.#reconciler.start();
@@ -216,7 +238,7 @@ export class NodeEngine {
   stopClaims(): void {
     this.#state = 'leaving';
     this.#patience.callOff();
-    for (const keeper of this.#keepers) keeper.stopClaims();
+    this.#buckets.stopClaims();
   }
 
   /** Stops what acts by itself. Cancel signals are still heard, so that a canceled job does not hold up the drain. */
@@ -234,9 +256,8 @@ export class NodeEngine {
     const { node } = this;
     if (!node) return;
     await this.#quietly(() => this.#parts.store.setNodeState(node, 'draining'));
-    for (const loop of this.loops) {
-      if (loop.bucket.status === 'active') await this.#quietly(() => loop.bucket.moveTo('completing'));
-    }
+    const active = this.loops.filter(({ bucket }) => bucket.status === 'active');
+    await Promise.all(active.map(({ bucket }) => this.#quietly(() => bucket.moveTo('completing'))));
   }
 
   async whenIdle(): Promise<void> {
@@ -268,8 +289,7 @@ export class NodeEngine {
     // Its thread may take a while to end, on a connection that is away; what it hears from now on counts for nothing.
     void this.#membership?.stop();
     if (this.#stopped) return false;
-    const left = await Promise.all(this.#keepers.map((keeper) => keeper.leave()));
-    if (left.includes(false)) return false;
+    if (!(await this.#buckets.leave())) return false;
     for (const node of this.#registration.all) await this.#quietly(() => this.#parts.store.removeNode(node));
     return true;
   }
@@ -277,7 +297,7 @@ export class NodeEngine {
   /** Nothing is asked of the database from now on. Resolves when the heartbeat's connection is closed. */
   async stop(): Promise<void> {
     this.#stopped = true;
-    for (const keeper of this.#keepers) keeper.stop();
+    this.#buckets.stop();
     this.late.close();
     this.#awaited.stop();
     await this.#membership?.stop();
@@ -288,37 +308,6 @@ export class NodeEngine {
     this.stopClaims();
     this.stopListening();
     await Promise.all([this.stopTimers(), this.leave()]);
-  }
-
-  #keeperOf({ lane, concurrency }: ServedLane): LaneKeeper {
-    // Shared by the buckets that follow each other: bodies that do not heed their signal keep their slots.
-    const slots = new Slots(concurrency);
-    const { store, events } = this.#parts;
-    return new LaneKeeper({
-      lane,
-      concurrency,
-      store,
-      events,
-      faults: this.faults,
-      logger: this.#logger,
-      patience: this.#patience,
-      registration: this.#registration,
-      loopOf: (bucket, onDeposed) => this.#loopOf(bucket, slots, onDeposed),
-    });
-  }
-
-  #loopOf(bucket: Bucket, slots: Slots, onDeposed: () => void): ExchangeLoop {
-    const loop = new ExchangeLoop({
-      ...this.#environment,
-      bucket,
-      slots,
-      bufferSize: 0,
-      onCompleting: () => {},
-      releaseError: `node ${bucket.ref.node.id} shut down; job released`,
-      onDeposed,
-    });
-    if (this.#membership?.held === false) loop.hold(true);
-    return loop;
   }
 
   /** From the registration on: what follows may take longer than the grace. */
@@ -340,6 +329,7 @@ export class NodeEngine {
         return names;
       },
       onNotices: (notices) => this.#attendants.noticed(notices),
+      onCordoned: (cordoned) => this.#cordon.heard(cordoned),
       onScheduled: (inMs) => this.#recurring?.dueIn(inMs),
       onLease: (held) => this.#recurring?.hold(!held),
       onDead: (dead) => {

@@ -13,7 +13,9 @@ export type Deposition = { readonly host: string; readonly pid: number } | undef
 
 export interface NodeRegistrationParts {
   readonly id: string;
-  readonly row: Omit<NodeRow, 'id' | 'host' | 'pid' | 'process'>;
+  readonly row: Omit<NodeRow, 'id' | 'host' | 'pid' | 'process' | 'cordoned'>;
+  /** Somebody has drained this process by hand: it stays so under another epoch. */
+  readonly cordoned: () => boolean;
   readonly store: JobStore;
   readonly patience: Patience;
   readonly events: EngineEvents;
@@ -101,7 +103,8 @@ export class NodeRegistration {
   }
 
   #rowOf(id: string): NodeRow {
-    return { id, host: hostname(), pid: process.pid, process: this.#process, ...this.#parts.row };
+    const { row, cordoned } = this.#parts;
+    return { id, host: hostname(), pid: process.pid, process: this.#process, ...row, cordoned: cordoned() };
   }
 
   #registered(node: NodeRef): NodeRef {

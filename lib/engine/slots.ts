@@ -3,7 +3,7 @@
  * ended. An exchange on its way holds a reservation of what it may claim, so that two buckets never claim for the same slots.
  */
 export interface BucketSlots {
-  /** What this bucket may claim for now: neither taken nor reserved. */
+  /** What this bucket may claim for now: neither taken nor reserved, nor kept for another. */
   readonly free: number;
   /** Holds up to `most` of {@link BucketSlots.free}, and returns how many; ends with {@link BucketSlots.unreserve}. */
   reserve(most: number): number;
@@ -11,38 +11,9 @@ export interface BucketSlots {
   /** An adopted claim may overfill: it has to run somewhere. */
   take(): void;
   giveBack(): void;
-}
-
-/** Slots of one bucket alone. */
-export class Slots implements BucketSlots {
-  #taken = 0;
-  #reserved = 0;
-
-  constructor(readonly capacity: number) {}
-
-  get free(): number {
-    return Math.max(0, this.capacity - this.#taken - this.#reserved);
-  }
-
-  get taken(): number {
-    return this.#taken;
-  }
-
-  reserve(most: number): number {
-    const count = Math.min(most, this.free);
-    this.#reserved += count;
-    return count;
-  }
-
-  unreserve(count: number): void {
-    this.#reserved -= count;
-  }
-
-  take(): void {
-    this.#taken += 1;
-  }
-
-  giveBack(): void {
-    this.#taken -= 1;
-  }
+  /**
+   * Whether the bucket would use more slots than it has. Said whenever it comes to rest: one that wants and finds none free is told
+   * when there is room for it, and until then it counts where others take what is free. One that will not claim any more says no.
+   */
+  wants(yes: boolean): void;
 }

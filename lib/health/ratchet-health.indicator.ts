@@ -55,8 +55,18 @@ export class RatchetHealthIndicator {
 }
 
 function detailsOf(snapshot: RatchetSnapshot): HealthDetails {
-  const { node, state, running, worker, heartbeat, eventLoop, coordinator, lanes, faults, partitions } =
-    snapshot;
+  const {
+    node,
+    state,
+    running,
+    worker,
+    heartbeat,
+    eventLoop,
+    coordinator,
+    slots = 0,
+    faults,
+    partitions,
+  } = snapshot;
   const degraded = degradations(snapshot);
   return {
     ...(degraded.length > 0 ? { degraded } : {}),
@@ -64,7 +74,7 @@ function detailsOf(snapshot: RatchetSnapshot): HealthDetails {
     state,
     worker,
     running,
-    concurrency: lanes.reduce((sum, { slots }) => sum + slots, 0),
+    concurrency: slots,
     ...(heartbeat ? { heartbeatAgeMs: heartbeat.acknowledgedAgeMs, nodes: heartbeat.nodes } : {}),
     ...(eventLoop ? { eventLoopWorstMs: eventLoop.worstMs } : {}),
     coordinator: coordinator.state,

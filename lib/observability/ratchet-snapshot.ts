@@ -1,20 +1,39 @@
-/** What a node is doing in one lane. */
+/** What a node is doing in one lane, in all its buckets there. */
 export interface LaneSnapshot {
   readonly lane: string;
-  /** Status of the bucket that it claims into; undefined while there is none. */
+  /** Status of a bucket that it claims into, or of one that finishes; undefined while there is none. */
   readonly bucket?: 'active' | 'completing' | 'ready_to_drain' | 'lost' | 'draining' | 'ready_to_delete';
-  /** How it looks for work that nobody tells it of; undefined while there is no bucket. */
+  /** How that bucket looks for work that nobody tells it of; undefined while there is no bucket. */
   readonly poll?: {
     readonly state: 'burst' | 'idle' | 'deep_idle' | 'saturated' | 'held';
     /** The longest wait for the next look, in milliseconds; undefined while it does not look by itself. */
     readonly waitMs?: number | undefined;
   };
-  /** How many executions may run at once. */
+  /** How many executions may run at once in the lane, of the {@link RatchetSnapshot.slots} of the node. */
   readonly slots: number;
   /** Executions whose handlers have not returned. */
   readonly running: number;
   /** Outcomes that are not recorded yet. */
   readonly waiting: number;
+}
+
+/** What a node is doing in one of its buckets. */
+export interface BucketSnapshot {
+  readonly id: string;
+  readonly lane: string;
+  /** It claims jobs of this priority alone; undefined: of all. */
+  readonly priority?: 'lowest' | 'low' | 'normal' | 'high' | 'critical';
+  /** `fallback`: made for due jobs of the lane that no other bucket of the cluster serves. */
+  readonly kind: 'standard' | 'fallback';
+  /** `lost`: it was taken away, and its executions have not ended. */
+  readonly status: NonNullable<LaneSnapshot['bucket']>;
+  /** Executions whose handlers have not returned. */
+  readonly running: number;
+  /** Jobs that it has claimed ahead and not begun. */
+  readonly buffered: number;
+  /** Outcomes that are not recorded yet. */
+  readonly waiting: number;
+  readonly poll: NonNullable<LaneSnapshot['poll']>;
 }
 
 /** How the node's claim to be alive stands. */
@@ -62,7 +81,10 @@ export interface RatchetSnapshot {
   };
   /** Executions whose handlers have not returned, in all lanes. */
   readonly running: number;
+  /** How many executions may run at once, in all lanes; undefined where there is no node. */
+  readonly slots?: number;
   readonly lanes: readonly LaneSnapshot[];
+  readonly buckets: readonly BucketSnapshot[];
   /** Undefined until the node is registered, and with `worker: false`. */
   readonly heartbeat?: HeartbeatSnapshot;
   /** As {@link RatchetSnapshot.heartbeat}. */
