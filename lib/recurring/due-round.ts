@@ -17,6 +17,7 @@ import { LongCounts } from './long-counts.js';
 import { MissedLines } from './missed-lines.js';
 import { type OccurrenceReport } from './occurrence-report.js';
 import { type RecurringParts } from './recurring-parts.js';
+import { RefusedLines } from './refused-lines.js';
 
 /** A node that is gone holds up the others for so long at most. */
 export const LEASE_MS = 3_000;
@@ -77,11 +78,13 @@ interface Findings {
 export class DueRound {
   readonly #parts: DueRoundParts;
   readonly #missed: MissedLines;
+  readonly #refused: RefusedLines;
   readonly #counts: LongCounts;
 
   constructor(parts: DueRoundParts) {
     this.#parts = parts;
     this.#missed = new MissedLines(parts.clock, parts.logger);
+    this.#refused = new RefusedLines(parts.clock, parts.logger);
     this.#counts = new LongCounts({ ...parts, onEnded: parts.lookAgain });
   }
 
@@ -105,6 +108,7 @@ export class DueRound {
       await this.#fire(batch, templates, findings);
     }
     this.#missed.tell();
+    this.#refused.tell();
     const allMarked = await broken.mark(findings.broken);
     const ownNextInMs = untilNext(answer, firings, clock.monotonicMs() - answeredMs);
     const nextInMs = findings.counting ? Math.min(ownNextInMs ?? Infinity, COUNTING_LOOK_MS) : ownNextInMs;
@@ -187,6 +191,7 @@ export class DueRound {
       case 'fired':
         this.#parts.report.decided(firing, outcome);
         this.#missed.note(firing);
+        this.#refused.note(id, outcome.refused);
         break;
       case 'superseded':
         findings.contended = true;

@@ -31,7 +31,10 @@ export class OccurrenceReport {
   }
 
   /** What came of a firing that was carried out. */
-  decided(firing: Firing, { jobs, skipped }: FiringOutcome & { readonly outcome: 'fired' }): void {
+  decided(
+    firing: Firing,
+    { jobs, skipped, refused = [] }: FiringOutcome & { readonly outcome: 'fired' },
+  ): void {
     this.fired(jobs);
     const scheduleId = firing.id;
     const [first] = firing.missed;
@@ -39,6 +42,9 @@ export class OccurrenceReport {
     if (first && last) {
       const count = firing.missed.reduce((sum, range) => sum + range.count, 0);
       this.#events.emit('schedule_missed', { scheduleId, scheduledFor: first.from, through: last.to, count });
+    }
+    for (const at of refused) {
+      this.#events.emit('schedule_skipped', { scheduleId, scheduledFor: at, reason: 'priority_disabled' });
     }
     for (const at of skipped) {
       const run = firing.runs.find((each) => each.at.getTime() === at.getTime());

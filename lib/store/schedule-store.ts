@@ -100,6 +100,8 @@ export interface ScheduleRow extends ScheduleSpec {
   readonly waiting: number;
   /** Some live node has a handler for its jobs. */
   readonly served: boolean;
+  /** Every node that serves its lane has switched its priority off: no occurrence of it becomes a job. */
+  readonly switchedOff?: boolean;
 }
 
 /** A row whose content cannot be read is not a {@link ScheduleRow}: it has an id, a revision and a fault only. */
@@ -217,6 +219,8 @@ export type FiringOutcome =
       readonly jobs: readonly FiredJob[];
       readonly skipped: readonly Date[];
       readonly waiting: readonly Date[];
+      /** Skipped because the priority is switched off in the lane: see {@link ScheduleRow.switchedOff}. */
+      readonly refused?: readonly Date[];
     }
   /** It is not due any more at that time, or not to be had just now: somebody else fires or changes it. */
   | { readonly id: string; readonly outcome: 'superseded' }
@@ -234,7 +238,14 @@ export interface TriggerRequest {
 
 export type OccurrenceOutcome =
   | { readonly outcome: 'enqueued'; readonly job: FiredJob }
-  | { readonly outcome: 'skipped' | 'waiting'; readonly at: Date };
+  | { readonly outcome: 'skipped' | 'waiting'; readonly at: Date }
+  /** Nothing was done: see {@link ScheduleRow.switchedOff}. `nodes` are their ids. */
+  | {
+      readonly outcome: 'disabled';
+      readonly lane: string;
+      readonly priority: PriorityRank;
+      readonly nodes: readonly string[];
+    };
 
 export interface OccurrencesRequest {
   readonly scheduleId: string;

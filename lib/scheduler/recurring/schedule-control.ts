@@ -1,5 +1,6 @@
 import { uuidv7 } from 'uuidv7';
 import { type ClusterMessages } from '../../cluster/cluster-messages.js';
+import { PriorityDisabledError } from '../../errors/bucket-errors.js';
 import { nearest } from '../../errors/nearest.js';
 import {
   AnnotatedScheduleError,
@@ -12,6 +13,7 @@ import {
 } from '../../errors/recurring-scheduler-errors.js';
 import { type HandlerRegistry } from '../../jobs/handler-registry.js';
 import { type JobDefinition } from '../../jobs/job-definition.js';
+import { priorityOf } from '../../jobs/priority.js';
 import { type JobTemplate, type ScheduleSpec } from '../../jobs/schedule-spec.js';
 import { type EngineEvents } from '../../observability/engine-events.js';
 import { annotatedWrite } from '../../recurring/annotated-write.js';
@@ -31,6 +33,8 @@ import { type JobMaker } from '../job-maker.js';
 import { type ReadNewSchedule, type ReadPatch, type ReadTrigger } from './schedule-arguments.js';
 import { ScheduleLog } from './schedule-log.js';
 import { patchedSpec } from './schedule-patch.js';
+
+type Decided = Exclude<OccurrenceOutcome, { readonly outcome: 'disabled' }>;
 
 export interface ScheduleControlParts {
   readonly store: ScheduleStore;
@@ -122,13 +126,17 @@ export class ScheduleControl {
     });
   }
 
-  async trigger(id: string, { label, payload, ifBusy }: ReadTrigger): Promise<OccurrenceOutcome> {
+  async trigger(id: string, { label, payload, ifBusy }: ReadTrigger): Promise<Decided> {
     const { row } = await this.#existing('trigger', id);
     if (row.scope === 'node') throw new NodeScheduleError('trigger', id);
     const { template } = row;
     const text = payload && (await this.#payloadOf(label, template, payload.value, id));
     const occurrence = await this.#parts.store.trigger({ id, jobId: uuidv7(), ifBusy, payload: text });
     if (!occurrence) throw await this.notFound('trigger', id);
+    if (occurrence.outcome === 'disabled') {
+      const { lane, priority, nodes } = occurrence;
+      throw new PriorityDisabledError(template.name, lane, priorityOf(priority), nodes);
+    }
     this.#log.triggered(id, occurrence.outcome);
     if (occurrence.outcome === 'enqueued') this.#report.fired([occurrence.job]);
     if (occurrence.outcome === 'skipped') {

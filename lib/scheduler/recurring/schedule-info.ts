@@ -24,7 +24,10 @@ export interface RecurringScheduleInfo {
   readonly scope: RecurringScope;
   readonly enabled: boolean;
   readonly paused: boolean;
-  /** Why it does not run: what is stored cannot be read or fired. A change, or a resume, mends it. */
+  /**
+   * Why it does not run: what is stored cannot be read or fired, and a change, or a resume, mends it; or `PRIORITY_DISABLED`: every node
+   * that serves its lane has switched its priority off, and it runs again when one has not.
+   */
   readonly fault: string | undefined;
   /** Its annotation is gone: no live node has had it for longer than `recurring.convergence`. */
   readonly removedAt: Date | undefined;
@@ -63,6 +66,13 @@ export interface RecurringSchedulePage {
   readonly after: string | undefined;
 }
 
+function switchedOff({ lane, priority }: ScheduleRow['template']): string {
+  return (
+    `PRIORITY_DISABLED: priority "${priorityOf(priority)}" of lane "${lane}" is switched off by every node that serves the lane: ` +
+    'occurrences are skipped until one has a bucket for it'
+  );
+}
+
 /** The store's row in the words of users. */
 export function scheduleInfo(row: ScheduleRow): RecurringScheduleInfo {
   const { template } = row;
@@ -81,7 +91,7 @@ export function scheduleInfo(row: ScheduleRow): RecurringScheduleInfo {
     scope: row.scope,
     enabled: row.enabled,
     paused: row.paused,
-    fault: row.fault,
+    fault: row.fault ?? (row.switchedOff ? switchedOff(template) : undefined),
     removedAt: row.removedAt,
     nextOccurrence: row.nextAt,
     lastOccurrence: row.lastAt,

@@ -26,8 +26,8 @@ export const agreeOnDisabled: MakeStatement = (schema) => ({
 
 /** Ids of the nodes that have switched off a priority in a lane, both expressions, as JSON. */
 export const nodesThatDisable = (schema: string, lane: string, priority: string): string => `
-  (select coalesce(json_agg(n.id order by n.id), '[]') from ${schema}.node n
-    where n.state = 'running' and ${lane} = any (n.lanes) and coalesce(n.disabled -> ${lane}, '[]') @> to_jsonb(${priority}))`;
+  (select coalesce(json_agg(who.id order by who.id), '[]') from ${schema}.node who
+    where who.state = 'running' and ${lane} = any (who.lanes) and coalesce(who.disabled -> ${lane}, '[]') @> to_jsonb(${priority}))`;
 
 /** `$1` lane, `$2` priority. */
 export const selectNodesThatDisable: MakeStatement = (schema) => ({

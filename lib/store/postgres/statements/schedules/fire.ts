@@ -2,7 +2,7 @@ import { type FiredJob, type Firing, type FiringOutcome, MOST_WAITING } from '..
 import { type Row } from '../../../sql-client.js';
 import { type MakeStatement } from '../../postgres-session.js';
 import { storeClock } from '../clock.js';
-import { hasLiveJob, MAKES_JOBS } from './next-due.js';
+import { hasLiveJob, isSwitchedOff, MAKES_JOBS } from './next-due.js';
 import { dateOf, decodeFiredJob, SELECT_JOBS, selectOther } from './occurrence-answer.js';
 import { occurrenceJobs } from './occurrence-jobs.js';
 
@@ -13,6 +13,7 @@ import { occurrenceJobs } from './occurrence-jobs.js';
  *   holds them, and only as they were seen: a row that was fired, triggered or changed after the snapshot has another `job_seq` or
  *   `revision` under the lock, and is left out, because the snapshot would not show the job that came of it.
  * - A job is made of an occurrence only if its row is new: whatever the caller believes, a time cannot become two jobs.
+ * - Of a schedule whose priority is switched off in its lane no occurrence runs or waits: each is skipped, and the answer says why.
  * - The first run of a firing may find the schedule free; those after it find that one.
  * - Rows are looked up by subqueries with a limit, which no plan can turn round, or by `any (array[…])` (exchange.ts): otherwise a plan
  *   that was made on the empty table walks all schedules for each firing.
@@ -22,14 +23,14 @@ export const fire: MakeStatement = (schema) => ({
   text: `
 with clock as materialized (select ${storeClock('$1')} as now),
 seen as materialized (
-  select f.*, s.job_seq, ${hasLiveJob(schema, 'f.id')} as live,
+  select f.*, s.job_seq, s.off, ${hasLiveJob(schema, 'f.id')} as live,
          (select count(*) from (
             select from ${schema}.occurrence o where o.schedule_id = f.id and o.outcome = 'waiting' limit ${String(MOST_WAITING)}
           ) w) as waiting
     from json_to_recordset($2::json) as f (id text, revision bigint, next_at timestamptz, advance_to timestamptz, untold bigint,
          runs json, missed json)
    cross join lateral (
-     select s.job_seq from ${schema}.schedule s
+     select s.job_seq, ${isSwitchedOff(schema)} as off from ${schema}.schedule s
       where s.id = f.id and s.revision = f.revision and date_trunc('milliseconds', s.next_at) = f.next_at and ${MAKES_JOBS} limit 1
    ) s
 ),
@@ -43,7 +44,8 @@ made as (
   select x.id, x.at, x.through, x.count, x.outcome, x.missed, x.delay_ms, case when x.outcome <> 'skipped' then x.job_id end, c.now
     from clock c cross join (
       select l.id, r.at, r.at as through, 1 as count, r.missed, r.delay_ms, r.job_id,
-             case when r.if_busy = 'run' or (r.place = 1 and not l.live and l.waiting = 0) then 'enqueued'
+             case when l.off then 'skipped'
+                  when r.if_busy = 'run' or (r.place = 1 and not l.live and l.waiting = 0) then 'enqueued'
                   when r.if_busy = 'wait' and l.waiting + r.waits <= ${String(MOST_WAITING)} then 'waiting'
                   when r.if_busy = 'follow' and r.place > 1 and not l.live and l.waiting = 0 then 'waiting'
                   else 'skipped' end as outcome
@@ -78,7 +80,7 @@ advanced as (
     from turned t where s.id = any (array[t.id])
 )
 ${SELECT_JOBS}
-union all ${selectOther("'fired'", 'l.id')} from locked l
+union all ${selectOther("case when l.off then 'off' else 'fired' end", 'l.id')} from locked l
 union all ${selectOther('m.outcome', 'm.schedule_id', 'm.due_at')} from made m where m.outcome in ('skipped', 'waiting')`,
 });
 
@@ -112,6 +114,7 @@ function firingRow({ id, revision, nextAt, advanceTo, runs, missed }: Firing): o
 /** In the order of `firings`. */
 export function decodeFired(firings: readonly Firing[], rows: readonly Row[]): FiringOutcome[] {
   const fired = new Map<string, { jobs: FiredJob[]; skipped: Date[]; waiting: Date[] }>();
+  const off = new Set<string>();
   const of = (id: string): { jobs: FiredJob[]; skipped: Date[]; waiting: Date[] } => {
     const known = fired.get(id) ?? { jobs: [], skipped: [], waiting: [] };
     fired.set(id, known);
@@ -123,13 +126,16 @@ export function decodeFired(firings: readonly Firing[], rows: readonly Row[]): F
       of(job.scheduleId).jobs.push(job);
     } else {
       const answer = of(row['id'] as string);
-      if (row['tag'] !== 'fired') answer[row['tag'] as 'skipped' | 'waiting'].push(dateOf(row));
+      if (row['tag'] === 'off') off.add(row['id'] as string);
+      else if (row['tag'] !== 'fired') answer[row['tag'] as 'skipped' | 'waiting'].push(dateOf(row));
     }
   }
   return firings.map(({ id }) => {
     const answer = fired.get(id);
     if (!answer) return { id, outcome: 'superseded' };
     answer.jobs.sort((a, b) => a.at.getTime() - b.at.getTime());
-    return { id, outcome: 'fired', ...answer };
+    return off.has(id)
+      ? { id, outcome: 'fired', ...answer, skipped: [], refused: answer.skipped }
+      : { id, outcome: 'fired', ...answer };
   });
 }

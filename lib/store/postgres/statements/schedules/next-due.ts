@@ -10,6 +10,10 @@ export const hasLiveJob = (schema: string, id: string): string =>
 /** That a schedule, `s`, may make jobs: neither broken nor removed. A paused one may: what waits was decided before, or by hand. */
 export const MAKES_JOBS = 's.fault is null and s.removed_at is null';
 
+/** That every node which serves the lane of a schedule, `s`, has switched its priority off. */
+export const isSwitchedOff = (schema: string): string =>
+  `exists (select from ${schema}.lane l where l.name = s.lane and l.disabled <> '{}' and s.priority = any (l.disabled))`;
+
 /**
  * A query for the schedules of which an occurrence waits while none of their jobs is live: `schedule_id`, ascending. Hops from
  * schedule to schedule in the index of those that wait, lazily: who asks for one reads up to the first.

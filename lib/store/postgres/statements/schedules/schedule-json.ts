@@ -18,7 +18,7 @@ export const SCHEDULE_COLUMNS = `
        ${epochMs('s.removed_at')} as removed_at`;
 
 /** A schedule as it is stored. */
-export type StoredSchedule = Omit<ScheduleRow, 'liveJobs' | 'waiting' | 'served'> & {
+export type StoredSchedule = Omit<ScheduleRow, 'liveJobs' | 'waiting' | 'served' | 'switchedOff'> & {
   readonly untold: number;
 };
 

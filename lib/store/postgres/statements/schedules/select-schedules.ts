@@ -3,6 +3,7 @@ import { RECURRENCE_KEYS } from '../../../../jobs/recurrence.js';
 import { type Row } from '../../../sql-client.js';
 import { type MakeStatement } from '../../postgres-session.js';
 import { storeClock } from '../clock.js';
+import { isSwitchedOff } from './next-due.js';
 import { epochMs, readSchedule, SCHEDULE_COLUMNS } from './schedule-json.js';
 
 /** Rows of a query for schedules, `s`, each as JSON text. */
@@ -12,7 +13,8 @@ select v.id, to_json(v)::text as row from (
          (select count(*) from ${schema}.job j where j.metadata ->> '${RECURRENCE_KEYS.schedule}' = s.id) as live_jobs,
          (select count(*) from ${schema}.occurrence o where o.schedule_id = s.id and o.outcome = 'waiting') as waiting,
          case s.scope when 'node' then exists (select from ${schema}.node n where s.id = any (n.schedules))
-                      else exists (select from ${schema}.node n where s.job_name = any (n.handlers)) end as served
+                      else exists (select from ${schema}.node n where s.job_name = any (n.handlers)) end as served,
+         ${isSwitchedOff(schema)} as switched_off
     from (${schedules}) s
 ) v`;
 
@@ -43,7 +45,12 @@ export function listParameters(request: ListSchedules): unknown[] {
 
 export function decodeSchedule(row: Row): ScheduleRow {
   const text = row['row'] as string;
-  const shown = JSON.parse(text) as { live_jobs: number; waiting: number; served: boolean };
-  const { live_jobs: liveJobs, waiting, served } = shown;
-  return { ...readSchedule(text).schedule, liveJobs, waiting, served };
+  const shown = JSON.parse(text) as {
+    live_jobs: number;
+    waiting: number;
+    served: boolean;
+    switched_off: boolean;
+  };
+  const { live_jobs: liveJobs, waiting, served, switched_off: switchedOff } = shown;
+  return { ...readSchedule(text).schedule, liveJobs, waiting, served, switchedOff };
 }

@@ -1,8 +1,10 @@
+import { type PriorityRank } from '../../../../jobs/priority.js';
 import { MOST_WAITING, type OccurrenceOutcome } from '../../../schedule-store.js';
 import { type Row } from '../../../sql-client.js';
 import { type MakeStatement } from '../../postgres-session.js';
 import { storeClock } from '../clock.js';
-import { hasLiveJob } from './next-due.js';
+import { nodesThatDisable } from '../lanes.js';
+import { hasLiveJob, isSwitchedOff } from './next-due.js';
 import { dateOf, decodeFiredJob, SELECT_JOBS, selectOther } from './occurrence-answer.js';
 import { occurrenceJobs } from './occurrence-jobs.js';
 
@@ -13,7 +15,8 @@ const TIMES_TRIED = 1_000;
  * `$1` offset, `$2` id, `$3` id of the job, `$4` what to do when the schedule is busy, or null for what it says itself, `$5` payload
  * or null: an occurrence at the first free millisecond from now on. Those that are whole seconds from its next time are left to the plan:
  * a firing that finds its time taken passes it over. Only `seen` comes back when the row was fired or changed while the statement waited
- * for it: its snapshot would not show the job that came of that, so it has to be sent again.
+ * for it: its snapshot would not show the job that came of that, so it has to be sent again. None is made while the schedule's priority is
+ * switched off in its lane (`off`).
  */
 export const trigger: MakeStatement = (schema) => ({
   text: `
@@ -21,7 +24,7 @@ with clock as materialized (
   select date_trunc('milliseconds', ${storeClock('$1')}) as now
 ),
 seen as materialized (
-  select s.id, s.revision, s.job_seq, date_trunc('milliseconds', s.next_at) as planned_at, ${hasLiveJob(schema, 's.id')} as live,
+  select s.id, s.revision, s.job_seq, s.lane, s.priority, ${isSwitchedOff(schema)} as off, date_trunc('milliseconds', s.next_at) as planned_at, ${hasLiveJob(schema, 's.id')} as live,
          coalesce($4::text, case s.overlap when 'allow' then 'run' when 'queue' then 'wait' else 'skip' end) as if_busy,
          (select count(*) from (
             select from ${schema}.occurrence o where o.schedule_id = s.id and o.outcome = 'waiting' limit ${String(MOST_WAITING)}
@@ -30,7 +33,7 @@ seen as materialized (
 ),
 locked as materialized (
   select n.* from seen n join ${schema}.schedule s on s.id = n.id
-   where s.revision = n.revision and s.job_seq = n.job_seq
+   where s.revision = n.revision and s.job_seq = n.job_seq and not n.off
      for update of s
 ),
 made as (
@@ -62,6 +65,8 @@ advanced as (
 )
 ${SELECT_JOBS}
 union all ${selectOther("'seen'", 'n.id')} from seen n
+union all
+select 'off', n.id, (${nodesThatDisable(schema, 'n.lane', 'n.priority')})::text, n.lane, null, n.priority::text, null from seen n where n.off
 union all ${selectOther('m.outcome', 'm.schedule_id', 'm.due_at')} from made m where m.outcome in ('skipped', 'waiting')`,
 });
 
@@ -69,6 +74,14 @@ union all ${selectOther('m.outcome', 'm.schedule_id', 'm.due_at')} from made m w
 export function decodeTriggered(rows: readonly Row[]): OccurrenceOutcome | 'again' | undefined {
   const made = rows.find((row) => row['tag'] !== 'seen');
   if (!made) return rows.length > 0 ? 'again' : undefined;
+  if (made['tag'] === 'off') {
+    return {
+      outcome: 'disabled',
+      lane: made['lane'] as string,
+      priority: Number(made['priority']) as PriorityRank,
+      nodes: JSON.parse(made['occurrence'] as string) as string[],
+    };
+  }
   const outcome = made['tag'] as 'job' | 'skipped' | 'waiting';
   return outcome === 'job'
     ? { outcome: 'enqueued', job: decodeFiredJob(made) }
