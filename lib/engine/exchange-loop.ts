@@ -366,7 +366,8 @@ export class ExchangeLoop {
   #rest(): void {
     if (this.#running || this.#scheduled || this.#stopped) return;
     const nowMs = this.#nowMs();
-    this.#parts.slots.wants(this.#look && this.#claiming && !this.#held && nowMs >= this.#notBeforeMs);
+    const mayBegin = this.#claiming && !this.#held && nowMs >= this.#notBeforeMs;
+    this.#parts.slots.wants(mayBegin && (this.#look || this.buffered > 0));
     const news = this.#next.news(this.#situation());
     const { id, lane } = this.bucket.ref;
     if (news) this.#parts.events.emit('pace', { bucket: id, lane, ...news });
