@@ -144,6 +144,90 @@ describe('the buckets of a node', () => {
     await mailed;
   });
 
+  it('begin what they have claimed ahead as soon as there is room, although another lane has all slots', async () => {
+    const holds = Array.from({ length: 3 }, () => deferred());
+    let begun = 0;
+    const one = await fixture.node({
+      settings: { concurrency: 1, lanes: lanes({ mail: { bufferSize: 10 } }) },
+      handlers: { work: () => holds[begun++]!.promise, mail: { policy: { lane: 'mail' }, run: () => {} } },
+    });
+    await one.runtime.start();
+    const claimed = one.count('turn', 1, ({ lane, claimed }) => lane === 'mail' && claimed > 0);
+    const busy = one.count('claimed', 1);
+    await one.enqueue({}, {}, {});
+    await busy;
+    const mailed = one.count('settled', 5, ({ lane }) => lane === 'mail');
+    await one.enqueue(...Array.from({ length: 5 }, () => ({ name: 'mail', lane: 'mail' })));
+    await claimed;
+    for (const { resolve } of holds) resolve();
+    await mailed;
+  });
+
+  describe('drained by hand', () => {
+    it('finishes what runs and is removed, while a new one claims', async () => {
+      const hold = deferred();
+      const one = await fixture.node({
+        settings: { ...pollEvery(20) },
+        handlers: { work: () => hold.promise, quick: () => {} },
+      });
+      await one.runtime.start();
+      const begun = one.count('claimed', 1);
+      const [id] = await one.enqueue({});
+      await begun;
+      await fixture.database.query(`update ratchet.bucket set status = 'completing'`);
+      const quick = one.count('settled', 1);
+      await one.enqueue({ name: 'quick' });
+      await quick;
+      const shown = one.runtime.snapshot().buckets.map(({ status, running }) => [status, running]);
+      expect(shown).toEqual([
+        ['completing', 1],
+        ['active', 0],
+      ]);
+      const steps: string[] = [];
+      one.events.on('bucket', ({ from, to }) => steps.push(`${from} ${to}`));
+      const gone = one.count('bucket', 1, ({ to }) => to === 'ready_to_delete');
+      hold.resolve();
+      await gone;
+      expect(steps).toEqual([
+        'completing ready_to_drain',
+        'ready_to_drain draining',
+        'draining ready_to_delete',
+      ]);
+      expect(await one.store.get(id!)).toMatchObject({ status: 'succeeded' });
+      expect(await buckets()).toEqual([{ lane: 'default', priority: null, status: 'active' }]);
+      expect(
+        fixture.logs.filter(({ line }) => line.includes('was drained by hand; it finishes')),
+      ).toHaveLength(1);
+    });
+
+    it('and then taken away, it is followed by one bucket only', async () => {
+      const hold = deferred();
+      const one = await fixture.node({
+        settings: { heartbeat, ...pollEvery(20) },
+        handlers: { work: () => hold.promise },
+      });
+      await one.runtime.start();
+      const begun = one.count('claimed', 1);
+      await one.enqueue({});
+      await begun;
+      const followed = fixture.database.query(`update ratchet.bucket set status = 'completing'`);
+      const more = one.count('claimed', 1);
+      await followed;
+      await one.enqueue({});
+      await more;
+      const deposed = one.count('deposed', 1);
+      await fixture.database.query(
+        `update ratchet.bucket set status = 'lost', epoch = epoch + 1 where status = 'completing'`,
+      );
+      hold.resolve();
+      await deposed;
+      await one.count('beat', 1);
+      expect(
+        await fixture.database.query(`select 1 from ratchet.bucket where status = 'active'`),
+      ).toHaveLength(1);
+    });
+  });
+
   describe('while the node is drained by hand', () => {
     async function cordon(one: Node, yes: boolean): Promise<void> {
       await fixture.database.query(
