@@ -101,8 +101,9 @@ export class RatchetRuntime implements OnApplicationBootstrap, OnModuleDestroy, 
   }
 
   /**
-   * Registers the node and begins to claim. With `worker: false` it does nothing. When the database is away it returns
-   * after the first failed try and goes on in the background: the application must be able to boot and to say so.
+   * Registers the node and begins to claim; with `worker: 'drain'` it only looks after others, with `worker: false` it does
+   * nothing. When the database is away it returns after the first failed try and goes on in the background: the application
+   * must be able to boot and to say so.
    *
    * @throws what the database says when no waiting mends it (a missing grant, a dropped table).
    */
@@ -179,7 +180,13 @@ export class RatchetRuntime implements OnApplicationBootstrap, OnModuleDestroy, 
   #opened(engine: NodeEngine): void {
     if (this.#state !== 'starting') return;
     this.#state = 'running';
-    const lanes = engine.loops.map((loop) => loop.bucket.ref.lane);
+    const { lanes } = engine;
+    if (this.#parts.settings.worker === 'drain') {
+      this.#logger.log(
+        `node ${engine.node?.id ?? ''} (epoch ${engine.node?.epoch ?? ''}) takes back the work of nodes that stopped, and runs nothing`,
+      );
+      return;
+    }
     if (lanes.length === 0) {
       // What each node runs for itself needs no lane.
       if (this.#parts.handlers.schedules().length > 0) return;
