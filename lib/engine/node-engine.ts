@@ -35,6 +35,8 @@ import { Suspects } from './suspects.js';
 export class NodeEngine {
   readonly faults: EngineFaults;
   readonly late: LateRecorder;
+  /** That it is to serve. */
+  readonly lanes: readonly string[];
   readonly #parts: EngineParts;
   readonly #logger: LineLogger;
   readonly #patience: Patience;
@@ -60,9 +62,11 @@ export class NodeEngine {
     this.#patience = new Patience(clock, this.faults);
     this.#cordon = new Cordon(logger);
     this.#awaited = new AwaitedEnds({ messages: parts.messages, events, clock });
-    const handlers = parts.handlers.all();
-    const definitions = handlers.map((handler) => handler.definition);
-    const failureHandlers = failureHandlersOf(handlers);
+    // One that only drains says of its handlers to nobody, and wakes those who have them.
+    const runs = settings.worker === true;
+    const known = parts.handlers.all();
+    const definitions = runs ? known.map((handler) => handler.definition) : [];
+    const failureHandlers = failureHandlersOf(known);
     const wakeups = new FailureWakeups(
       parts.messages,
       failureHandlers.map(({ lane }) => lane),
@@ -71,7 +75,8 @@ export class NodeEngine {
     events.on('coordinator', () => {
       for (const loop of this.loops) loop.repace();
     });
-    const lanes = lanesOfNode(settings, settings.worker === 'drain' ? [] : parts.handlers.lanes());
+    const lanes = lanesOfNode(settings, runs ? parts.handlers.lanes() : []);
+    this.lanes = lanes.map(({ lane }) => lane);
     const foreign = new ForeignReport(clock, logger);
     const begging = new Begging({
       messages: parts.messages,
@@ -107,10 +112,10 @@ export class NodeEngine {
       id: identity.nodeId(),
       row: {
         version,
-        lanes: lanes.map(({ lane }) => lane),
+        lanes: this.lanes,
         handlers: definitions.map(({ name }) => name),
-        failureHandlers,
-        schedules: parts.handlers.schedules().map(({ spec }) => spec.id),
+        failureHandlers: runs ? failureHandlers : [],
+        schedules: runs ? parts.handlers.schedules().map(({ spec }) => spec.id) : [],
         disabled: disabledPriorities(lanes),
         buffers: lanes.some(({ bufferSize }) => bufferSize > 0),
         graceMs: settings.heartbeat.graceMs,
@@ -135,7 +140,7 @@ export class NodeEngine {
       cordon: this.#cordon,
       held: () => this.#membership?.held === false,
     });
-    this.#recurring = recurringOf(parts, this.faults, logger, environment.executor);
+    this.#recurring = runs ? recurringOf(parts, this.faults, logger, environment.executor) : undefined;
     this.#attendants = new Attendants({
       engine: parts,
       faults: this.faults,
