@@ -38,14 +38,20 @@ export { type Backoff, type ResolvedBackoff } from './jobs/backoff.js';
 export { defineJob } from './jobs/define-job.js';
 export { type Duration } from './jobs/duration.js';
 export {
+  type BufferedDurability,
+  type BufferedEnqueueManyOptions,
+  type BufferedEnqueueOptions,
+  type ChildEnqueueOptions,
   type EnqueueArgs,
   type EnqueueItemOptions,
   type EnqueueManyItem,
   type EnqueueManyOptions,
+  type EnqueueNamedOptions,
   type EnqueueOptions,
   type IdempotencyKey,
   type JobHandle,
   type ResultOptions,
+  type SavedDurability,
 } from './jobs/enqueue-options.js';
 export { JobContext, TransactionalJobContext } from './jobs/job-context.js';
 export {
@@ -107,7 +113,7 @@ export { type RuleSource } from './recurring/time/recurrence-rule.js';
 
 export { type JobPage } from './scheduler/job-finder.js';
 export { type JobInfo } from './scheduler/job-info.js';
-export { type EnqueueNamedOptions, JobScheduler } from './scheduler/job-scheduler.js';
+export { JobScheduler } from './scheduler/job-scheduler.js';
 export { RecurringScheduler } from './scheduler/recurring/recurring-scheduler.js';
 export {
   type RecurringOccurrence,
@@ -127,6 +133,12 @@ export {
   type TriggeredOccurrence,
   type TriggerOptions,
 } from './scheduler/recurring/schedule-types.js';
+export {
+  type BucketInfo,
+  type LaneInfo,
+  type MoveLaneOptions,
+  RatchetBuckets,
+} from './buckets/ratchet-buckets.js';
 export { currentJob } from './engine/async-context.js';
 export { type DrainOptions, RatchetRuntime, type RuntimeState } from './engine/runtime.js';
 
@@ -136,6 +148,7 @@ export {
   type EventLoopSnapshot,
   type FaultSnapshot,
   type HeartbeatSnapshot,
+  type BucketSnapshot,
   type LaneSnapshot,
   type NodeInfo,
   type RatchetSnapshot,
@@ -144,6 +157,7 @@ export {
   type ExecutionEvent,
   type JobCanceledEvent,
   type JobEnqueuedEvent,
+  type JobUnsavedEvent,
   type JobEvent,
   type JobFailedEvent,
   type JobLostEvent,
@@ -176,6 +190,7 @@ export { StartupCoordinator } from './cluster/startup-coordinator.js';
 export { DefaultRetryPolicy } from './jobs/default-retry-policy.js';
 export { type FailedExecution, RetryPolicy } from './jobs/retry-policy.js';
 export * from './store/job-store.js';
+export * from './store/bucket-store.js';
 export { LockStore } from './store/lock-store.js';
 export * from './store/schedule-store.js';
 export { StoreError, type StoreFaultKind } from './store/store-fault.js';

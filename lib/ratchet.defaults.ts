@@ -24,6 +24,7 @@ export const DEFAULTS = Object.freeze({
   maxCrashRedeliveries: 3,
   drainTimeout: '25s',
   idempotencyExpiry: '24h',
+  intake: Object.freeze({ bufferedJobs: 10_000, bufferedBytes: 16_000_000 }),
   limits: Object.freeze({ payloadBytes: 1_000_000, resultBytes: 256_000, errorBytes: 16_000 }),
   retention: Object.freeze({
     history: '7d',

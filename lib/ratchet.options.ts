@@ -143,6 +143,15 @@ export interface RatchetSettings {
   drainTimeout?: Duration | undefined;
   /** How long an idempotency key is remembered unless it says otherwise. @defaultValue `'24h'` */
   idempotencyExpiry?: Duration | undefined;
+  /** What this process keeps in memory of jobs that were enqueued with `durability: 'buffered'` and are not saved yet. */
+  intake?:
+    | {
+        /** More make an enqueue wait for room; as many again may wait, and beyond that it is refused. @defaultValue `10_000` */
+        bufferedJobs?: number | undefined;
+        /** The same in bytes of their payloads and metadata. @defaultValue `16_000_000` */
+        bufferedBytes?: number | undefined;
+      }
+    | undefined;
   /** Sizes, in bytes of JSON or of text. */
   limits?:
     | {

@@ -1,5 +1,6 @@
 import { type FactoryProvider, Logger, type Provider } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
+import { RatchetBuckets } from './buckets/ratchet-buckets.js';
 import { ClusterCoordinator } from './cluster/cluster-coordinator.js';
 import { ClusterMessages } from './cluster/cluster-messages.js';
 import { beaterOf } from './cluster/heartbeat/beater-of.js';
@@ -9,6 +10,7 @@ import { PostgresCoordinator } from './cluster/coordinators/postgres-coordinator
 import { DefaultNodeIdentity, NodeIdentityProvider } from './cluster/node-identity.js';
 import { LeaseStartupCoordinator } from './cluster/startup-coordinator.js';
 import { type EngineParts } from './engine/engine-parts.js';
+import { guardedLogger } from './engine/line-logger.js';
 import { Executor } from './engine/executor.js';
 import { RatchetRuntime } from './engine/runtime.js';
 import { HandlerTransactions } from './engine/transactions/handler-transactions.js';
@@ -16,6 +18,7 @@ import { InvalidOptionError } from './errors/boot-errors.js';
 import { describeError } from './errors/describe-error.js';
 import { showValue } from './errors/show-value.js';
 import { Intake } from './intake/intake.js';
+import { ServedLanes } from './intake/served-lanes.js';
 import { ChildIntake } from './jobs/child-intake.js';
 import { DefaultRetryPolicy } from './jobs/default-retry-policy.js';
 import { HandlerRegistry } from './jobs/handler-registry.js';
@@ -31,6 +34,7 @@ import { ratchetEvents } from './ratchet.events.js';
 import { ratchetMonitor } from './ratchet.monitor.js';
 import { discoveredHandlers, HANDLERS_INJECT } from './ratchet.handlers.js';
 import { recurringScheduler } from './ratchet.recurring.js';
+import { servedLanes } from './ratchet.served-lanes.js';
 import { type RatchetPorts, isMadeHere, portProvider } from './ratchet.ports.js';
 import { type ResolvedOptions } from './ratchet.resolve.js';
 import { DATABASE, ENGINE_PARTS, NODE_ID, OPEN_STORE, RESOLVED_OPTIONS } from './ratchet.tokens.js';
@@ -41,10 +45,13 @@ import { JobScheduler } from './scheduler/job-scheduler.js';
 import { RecurringScheduler } from './scheduler/recurring/recurring-scheduler.js';
 import { ResultWaiter } from './scheduler/results/result-waiter.js';
 import { SchedulerChildIntake } from './scheduler/scheduler-child-intake.js';
+import { BucketStore } from './store/bucket-store.js';
 import { JobStore } from './store/job-store.js';
 import { LockStore } from './store/lock-store.js';
+import { MissingBucketStore } from './store/missing-bucket-store.js';
 import { MissingScheduleStore } from './store/missing-schedule-store.js';
 import { INLINE_PAYLOAD_BYTES } from './store/postgres/inline-payload.js';
+import { PostgresBucketStore } from './store/postgres/postgres-bucket-store.js';
 import { PostgresJobStore } from './store/postgres/postgres-job-store.js';
 import { PostgresLockStore } from './store/postgres/postgres-lock-store.js';
 import { PostgresScheduleStore } from './store/postgres/postgres-schedule-store.js';
@@ -91,6 +98,7 @@ function portProviders(ports: RatchetPorts): Provider[] {
     }),
     portProvider(ports, 'lockStore', { inject: [JobStore], useFactory: postgresLockStore }),
     portProvider(ports, 'scheduleStore', { inject: [JobStore], useFactory: postgresScheduleStore }),
+    portProvider(ports, 'bucketStore', { inject: [JobStore], useFactory: postgresBucketStore }),
     portProvider(ports, 'startupCoordinator', {
       // Also the open store: whoever is asked in a factory of the app's needs the table.
       inject: [LockStore, NODE_ID, OPEN_STORE],
@@ -125,6 +133,11 @@ function postgresLockStore(store: JobStore): LockStore {
 /** An app with a store of its own may have no recurring schedules: it is told when it needs what is missing. */
 function postgresScheduleStore(store: JobStore): ScheduleStore {
   return store instanceof PostgresJobStore ? new PostgresScheduleStore(store) : new MissingScheduleStore();
+}
+
+/** The same: one whose people do nothing by hand needs none. */
+function postgresBucketStore(store: JobStore): BucketStore {
+  return store instanceof PostgresJobStore ? new PostgresBucketStore(store) : new MissingBucketStore();
 }
 
 function checkedNodeId(identity: NodeIdentityProvider): string {
@@ -202,16 +215,21 @@ export function engineProviders(ports: RatchetPorts): Provider[] {
       [ClusterCoordinator, NODE_ID],
       (coordinator, nodeId: string) => new ClusterMessages(coordinator, nodeId),
     ),
+    made(ServedLanes, [RESOLVED_OPTIONS, OPEN_STORE, HandlerRegistry, Clock], servedLanes),
     made(
       Intake,
-      [OPEN_STORE, ClusterMessages, EngineEvents, DATABASE, RESOLVED_OPTIONS],
+      [OPEN_STORE, ClusterMessages, EngineEvents, DATABASE, RESOLVED_OPTIONS, ServedLanes],
       (
         store: JobStore,
         messages,
         events,
         { dataSource }: RatchetDatabaseLink,
-        { transaction }: ResolvedOptions,
-      ) => new Intake({ store, messages, events, dataSource, ambient: transaction }),
+        { transaction: ambient, intake: buffer }: ResolvedOptions,
+        lanes,
+      ) => {
+        const logger = guardedLogger(new Logger('RatchetIntake'));
+        return new Intake({ store, messages, events, dataSource, ambient, lanes, buffer, logger });
+      },
     ),
     made(
       JobMaker,
@@ -243,6 +261,11 @@ export function engineProviders(ports: RatchetPorts): Provider[] {
         RESOLVED_OPTIONS,
       ],
       recurringScheduler,
+    ),
+    made(
+      RatchetBuckets,
+      [BucketStore, ClusterMessages, EngineEvents],
+      (store, messages, events) => new RatchetBuckets({ store, messages, events }),
     ),
     made(
       ChildIntake,
@@ -294,6 +317,7 @@ function engineParts(ports: RatchetPorts): Provider {
       HandlerTransactions,
       DATABASE,
       ScheduleStore,
+      BucketStore,
     ],
     (
       { engine: settings }: ResolvedOptions,
@@ -313,14 +337,17 @@ function engineParts(ports: RatchetPorts): Provider {
       transactions,
       database: RatchetDatabaseLink,
       schedules,
+      buckets,
     ): EngineParts => ({
       settings,
       store,
       schedules,
+      ...(buckets instanceof MissingBucketStore ? {} : { buckets }),
       locks,
       handlers,
       identity,
       messages,
+      intake,
       coordinator,
       clock,
       events,

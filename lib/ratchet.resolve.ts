@@ -24,6 +24,8 @@ export interface ResolvedOptions {
   readonly schema: string;
   readonly migrations: 'auto' | 'check' | 'off';
   readonly idempotencyExpiryMs: number;
+  /** What buffered enqueues may keep in memory. */
+  readonly intake: { readonly jobs: number; readonly bytes: number };
   readonly pool: { readonly exchange: number; readonly client: number };
   readonly startup: { readonly onDatabaseDown: 'wait' | 'fail'; readonly timeoutMs: number };
   /** Which of the app's own stand before handlers. */
@@ -115,6 +117,7 @@ function read(reader: OptionReader): ResolvedOptions {
       ) ?? DEFAULTS.schema,
     migrations: reader.oneOf('migrations', ['auto', 'check', 'off'], DEFAULTS.migrations),
     idempotencyExpiryMs: reader.duration('idempotencyExpiry', DEFAULTS.idempotencyExpiry, '1s'),
+    intake: readIntake(reader.section('intake')),
     pool: readPool(reader.section('pool'), worker !== false),
     startup: readStartup(reader.section('startup')),
     enhancers: readEnhancers(reader.section('enhancers')),
@@ -217,6 +220,15 @@ function readRetention(retention: OptionReader): EngineSettings['retention'] {
     deadLetterMs: retention.duration('deadLetter', DEFAULTS.retention.deadLetter, '1h'),
   };
   retention.finish();
+  return read;
+}
+
+function readIntake(intake: OptionReader): ResolvedOptions['intake'] {
+  const read = {
+    jobs: intake.whole('bufferedJobs', DEFAULTS.intake.bufferedJobs, 1, 1_000_000),
+    bytes: intake.whole('bufferedBytes', DEFAULTS.intake.bufferedBytes, 1_000, 1_000_000_000),
+  };
+  intake.finish();
   return read;
 }
 

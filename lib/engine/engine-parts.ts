@@ -3,9 +3,11 @@ import { type ClusterMessages } from '../cluster/cluster-messages.js';
 import { type Beater } from '../cluster/heartbeat/beater.js';
 import { type Clock } from '../cluster/clock.js';
 import { type NodeIdentityProvider } from '../cluster/node-identity.js';
+import { type Intake } from '../intake/intake.js';
 import { type HandlerRegistry } from '../jobs/handler-registry.js';
 import { type DebugPoints } from '../observability/debug-points.js';
 import { type EngineEvents } from '../observability/engine-events.js';
+import { type BucketStore } from '../store/bucket-store.js';
 import { type JobStore } from '../store/job-store.js';
 import { type LockStore } from '../store/lock-store.js';
 import { type ScheduleStore } from '../store/schedule-store.js';
@@ -19,6 +21,8 @@ export interface EngineParts {
   readonly locks: LockStore;
   /** Without it, or with a `MissingScheduleStore`, nothing recurs. */
   readonly schedules?: ScheduleStore;
+  /** Without it nobody puts right what lanes say of switched-off priorities. */
+  readonly buckets?: Pick<BucketStore, 'agreeOnPriorities'>;
   /** Read at start, when discovery has filled it. */
   readonly handlers: HandlerRegistry;
   readonly executor: ExecutorFactory;
@@ -26,6 +30,8 @@ export interface EngineParts {
   readonly beater: () => Promise<Beater>;
   readonly identity: NodeIdentityProvider;
   readonly messages: ClusterMessages;
+  /** Flushed first at a drain. */
+  readonly intake?: Pick<Intake, 'flush' | 'abandon' | 'buffered'>;
   readonly coordinator: ClusterCoordinator;
   readonly clock: Clock;
   /** Of this package, for the node's row. */

@@ -5,7 +5,7 @@ import { InvalidSnoozeError } from '../errors/execution-errors.js';
 import { DURATION_WORDS } from '../jobs/backoff.js';
 import { type ChildIntake, type ParentClaim } from '../jobs/child-intake.js';
 import { type Duration, durationMs } from '../jobs/duration.js';
-import { type EnqueueArgs, type JobHandle } from '../jobs/enqueue-options.js';
+import { type ChildEnqueueOptions, type EnqueueArgs, type JobHandle } from '../jobs/enqueue-options.js';
 import { JobContext, type TransactionalJobContext } from '../jobs/job-context.js';
 import { type JobDefinition } from '../jobs/job-definition.js';
 import { type JobPriority, priorityOf } from '../jobs/priority.js';
@@ -131,7 +131,7 @@ export class ExecutionContext extends JobContext implements RecurringContext {
 
   override async enqueue<In, Out, Result>(
     definition: JobDefinition<In, Out, Result>,
-    ...[payload, options = {}]: EnqueueArgs<NoInfer<In>>
+    ...[payload, options = {}]: EnqueueArgs<NoInfer<In>, ChildEnqueueOptions>
   ): Promise<JobHandle<Result>> {
     return (await this.#parts.children.enqueueChild(
       this.parent(),
@@ -175,7 +175,7 @@ export class TransactionalExecutionContext extends ExecutionContext implements T
 
   override enqueue<In, Out, Result>(
     definition: JobDefinition<In, Out, Result>,
-    ...rest: EnqueueArgs<NoInfer<In>>
+    ...rest: EnqueueArgs<NoInfer<In>, ChildEnqueueOptions>
   ): Promise<JobHandle<Result>> {
     return this.#children.watch(super.enqueue(definition, ...rest));
   }

@@ -39,9 +39,9 @@ const CLOSE_MS = 1_500;
  * {@link RatchetRuntime.drain} yourself, before `app.close()`, when jobs use clients that other modules close in
  * `onModuleDestroy`.
  *
- * Shutdown, in order, each step logged: no further claims; own timers stop; running executions may finish within the
- * timeout; what is left is given back uncharged; then its signals are aborted; the node's rows are removed; connections
- * close. Every method tolerates being called twice, too early, or during another.
+ * Shutdown, in order, each step logged: no further claims; own timers stop; enqueued jobs are saved; running executions may
+ * finish within the timeout; what is left is given back uncharged; then its signals are aborted; the node's rows are removed;
+ * connections close. Every method tolerates being called twice, too early, or during another.
  */
 export class RatchetRuntime implements OnApplicationBootstrap, OnModuleDestroy, OnApplicationShutdown {
   readonly #logger = guardedLogger(new Logger('RatchetRuntime'));
@@ -203,9 +203,11 @@ export class RatchetRuntime implements OnApplicationBootstrap, OnModuleDestroy, 
     signals?.awaited();
     try {
       if (this.#engine && signals) await this.#drainEngine(this.#engine, timeoutMs, signals);
+      else await this.#flush(timeoutMs);
     } catch (error) {
       this.#logger.error(`shutdown: ${describeError(error).message}; going on`);
     } finally {
+      this.#parts.intake?.abandon();
       this.#state = 'drained';
       this.#tellDrained();
       signals?.end();
@@ -219,18 +221,34 @@ export class RatchetRuntime implements OnApplicationBootstrap, OnModuleDestroy, 
     await within(clock, LEAVE_MS, this.#opening);
     void engine.stopTimers();
     this.#step('timers', beganMs);
-    await within(clock, timeoutMs, Promise.race([engine.whenIdle(), signals.hurried]));
+    // First of all: what is only in memory is lost with the process.
+    await this.#flush(timeoutMs, signals.hurried);
+    this.#step('intake', beganMs);
+    const leftMs = Math.max(0, timeoutMs - (clock.monotonicMs() - beganMs));
+    await within(clock, leftMs, Promise.race([engine.whenIdle(), signals.hurried]));
     this.#step('wait', beganMs);
     await debug.reach('drain.releasing', engine.node?.id ?? '');
     this.#release(engine, beganMs, signals.heard);
+    // Handlers may have enqueued since.
+    const flushing = this.#flush(RELEASE_MS);
     const recorded = await within(clock, RELEASE_MS, engine.whenRecorded());
+    await flushing;
     this.#step('release', beganMs);
     engine.abort();
     if (engine.running > 0 && recorded) await within(clock, HEED_MS, engine.whenEnded());
+    if (recorded) await this.#flush(HEED_MS);
     this.#step('abort', beganMs);
     engine.stopListening();
     await this.#leave(engine);
     this.#step('deregister', beganMs);
+  }
+
+  /** Saves what enqueues have left in memory. Cut short by the timeout, and by a hurry. */
+  async #flush(timeoutMs: number, hurried?: Promise<void>): Promise<void> {
+    const { intake, clock } = this.#parts;
+    if (!intake) return;
+    const flushed = intake.flush();
+    await within(clock, timeoutMs, hurried ? Promise.race([flushed, hurried]) : flushed);
   }
 
   #release(engine: NodeEngine, beganMs: number, signal: string | undefined): void {
@@ -290,6 +308,7 @@ export class RatchetRuntime implements OnApplicationBootstrap, OnModuleDestroy, 
 const STEP_LINES: Record<DrainStep, string> = {
   claims: 'no further claims',
   timers: 'own timers stopped',
+  intake: 'what was enqueued is saved',
   wait: 'waited for running executions',
   release: 'the rest is given back',
   abort: 'the rest is aborted',

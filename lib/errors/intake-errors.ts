@@ -51,6 +51,19 @@ export class EnqueueInDoubtError extends RatchetError {
   }
 }
 
+/** The application stopped before a job of `durability: 'buffered'` was saved: it is not there. */
+export class EnqueueAbandonedError extends RatchetError {
+  override readonly code = 'ENQUEUE_ABANDONED';
+
+  constructor(options?: { cause: unknown }) {
+    super(
+      "ENQUEUE_ABANDONED: enqueue.durability: the application stopped before this 'buffered' job was saved, so it is not there; " +
+        "enqueue it again, and without 'buffered' where it must not be lost",
+      options,
+    );
+  }
+}
+
 /** Only a job in the dead letter can be redriven. */
 export class JobNotFailedError extends RatchetError {
   override readonly code = 'JOB_NOT_FAILED';

@@ -29,13 +29,15 @@ export class Backlog {
    * @throws IntakeFullError when too much is waiting already.
    */
   enter(jobs: readonly NewJob[]): void {
-    const bytes = bytesOf(jobs);
-    const { limits } = this;
-    if (this.#jobs > 0 && (this.#jobs + jobs.length > limits.jobs || this.#bytes + bytes > limits.bytes)) {
-      throw new IntakeFullError(this.#jobs);
-    }
+    if (!this.hasRoomFor(jobs)) throw new IntakeFullError(this.#jobs);
     this.#jobs += jobs.length;
-    this.#bytes += bytes;
+    this.#bytes += bytesOf(jobs);
+  }
+
+  hasRoomFor(jobs: readonly NewJob[]): boolean {
+    const { limits } = this;
+    if (this.#jobs === 0) return true;
+    return this.#jobs + jobs.length <= limits.jobs && this.#bytes + bytesOf(jobs) <= limits.bytes;
   }
 
   leave(jobs: readonly NewJob[]): void {
@@ -45,5 +47,5 @@ export class Backlog {
 }
 
 function bytesOf(jobs: readonly NewJob[]): number {
-  return jobs.reduce((sum, { payload }) => sum + payload.length, 0);
+  return jobs.reduce((sum, { payload, metadata = '' }) => sum + payload.length + metadata.length, 0);
 }

@@ -59,6 +59,11 @@ export class Enlistment {
     return this.options.join(runner);
   }
 
+  /** Whether the module option says that a transaction is under way. */
+  isUnderWay(): boolean {
+    return runnerOf(this.options.ambient?.())?.isTransactionActive === true;
+  }
+
   /** @throws ForeignTransactionError when the transaction's database is not Ratchet's. */
   async requireReach(transaction: JoinedTransaction): Promise<void> {
     const source = dataSourceOf(transaction.runner);

@@ -1,6 +1,7 @@
 import { inOwnContext } from '../observability/own-context.js';
 import { type Inserted, type NewJob } from '../store/job-store.js';
 import { faultKindOf } from '../store/store-fault.js';
+import { type Accepted, accepted, refusalOf } from './accepted.js';
 import { Backlog } from './backlog.js';
 import { type InsertRetry } from './insert-retry.js';
 
@@ -10,10 +11,18 @@ const GROUP_BYTES = 1_000_000;
 /** Statements at once. The second lets one be built while the other is committed; more would only make groups smaller. */
 const IN_FLIGHT = 2;
 
+/** The jobs of one call, which stay together. */
 interface Waiting {
-  readonly job: NewJob;
-  readonly resolve: (inserted: Inserted) => void;
+  readonly jobs: readonly NewJob[];
+  readonly resolve: (inserted: readonly Accepted[]) => void;
   readonly reject: (error: unknown) => void;
+}
+
+export interface GatheringSettings {
+  /** What may wait for a statement. */
+  readonly waiting?: Backlog;
+  /** Statements at once. With one, the order of the calls is that of the commits. @defaultValue `2` */
+  readonly inFlight?: number;
 }
 
 /** Jobs that share a fate: all without a parent, or all children of one claim (a fence refuses them together). */
@@ -24,38 +33,54 @@ type Queue = Waiting[];
  * the end of the event loop's turn; what arrives while inserts are in flight goes with the next.
  *
  * Only for jobs without keys, outside transactions: one key that an open transaction holds would stall all its neighbours.
- * A group that fails for one row is split until that row stands alone, so that each caller gets its own answer.
+ * A group that fails for one row is split until its call stands alone, so that each caller gets its own answer.
  */
 export class Gathering {
   readonly #queues = new Map<string, Queue>();
+  readonly #waiting: Backlog;
+  readonly #most: number;
   #inFlight = 0;
   #scheduled = false;
 
   constructor(
-    private readonly inserts: InsertRetry,
+    private readonly inserts: Pick<InsertRetry, 'insert'>,
     /** Must not throw. */
     private readonly committed: (jobs: readonly NewJob[], inserted: readonly Inserted[]) => void,
-    private readonly waiting = new Backlog(),
-  ) {}
+    { waiting = new Backlog(), inFlight = IN_FLIGHT }: GatheringSettings = {},
+  ) {
+    this.#waiting = waiting;
+    this.#most = inFlight;
+  }
 
   /**
-   * Resolves when the job is committed.
+   * Resolves when the jobs are committed: all of them, or none. They have one parent, or none has.
    *
-   * @throws IntakeFullError when too much is waiting already.
+   * @throws IntakeFullError when too much is waiting already, PriorityDisabledError for a job of this call.
    */
-  async add(job: NewJob): Promise<Inserted> {
-    this.waiting.enter([job]);
+  async add(jobs: readonly NewJob[]): Promise<readonly Accepted[]> {
+    this.#waiting.enter(jobs);
     return await new Promise((resolve, reject) => {
-      const fate = job.parent ? `${job.parent.id}/${job.parent.claimSeq}` : '';
+      const parent = jobs[0]?.parent;
+      const fate = parent ? `${parent.id}/${parent.claimSeq}` : '';
       const queue = this.#queues.get(fate);
-      if (queue) queue.push({ job, resolve, reject });
-      else this.#queues.set(fate, [{ job, resolve, reject }]);
+      if (queue) queue.push({ jobs, resolve, reject });
+      else this.#queues.set(fate, [{ jobs, resolve, reject }]);
       this.#schedule();
     });
   }
 
+  /** Rejects everything that waits for its statement. */
+  abandon(reason: () => unknown): void {
+    const left = [...this.#queues.values()].flat();
+    this.#queues.clear();
+    for (const { jobs, reject } of left) {
+      this.#waiting.leave(jobs);
+      reject(reason());
+    }
+  }
+
   #schedule(): void {
-    if (this.#scheduled || this.#inFlight >= IN_FLIGHT || this.waiting.jobs === 0) return;
+    if (this.#scheduled || this.#inFlight >= this.#most || this.#queues.size === 0) return;
     this.#scheduled = true;
     // After this turn's microtasks: callers in one Promise.all have then all arrived.
     setImmediate(() => {
@@ -79,38 +104,52 @@ export class Gathering {
     for (const [fate, queue] of this.#queues) {
       let count = 0;
       let bytes = 0;
-      for (const { job } of queue) {
-        if (count > 0 && (count >= GROUP_JOBS || bytes + job.payload.length > GROUP_BYTES)) break;
-        count += 1;
-        bytes += job.payload.length;
+      let calls = 0;
+      for (const { jobs } of queue) {
+        const more = jobs.reduce((sum, { payload }) => sum + payload.length, 0);
+        if (calls > 0 && (count + jobs.length > GROUP_JOBS || bytes + more > GROUP_BYTES)) break;
+        calls += 1;
+        count += jobs.length;
+        bytes += more;
       }
-      const group = queue.splice(0, count);
+      const group = queue.splice(0, calls);
       this.#queues.delete(fate);
       if (queue.length > 0) this.#queues.set(fate, queue);
-      this.waiting.leave(group.map(({ job }) => job));
+      for (const { jobs } of group) this.#waiting.leave(jobs);
       return group;
     }
     return [];
   }
 
-  /** Gives each of the group its answer. Never rejects. Returns the error that ended a single job. */
+  /** Gives each of the group its answer. Never rejects. Returns the error that ended a single call. */
   async #save(group: readonly Waiting[]): Promise<unknown> {
     if (group.length === 0) return undefined;
-    const jobs = group.map(({ job }) => job);
+    const jobs = group.flatMap((waiting) => waiting.jobs);
     let inserted: readonly Inserted[];
     try {
       inserted = await this.inserts.insert(jobs);
     } catch (error) {
       return await this.#divide(group, error);
     }
-    // From here on they are committed, and nothing may send them again.
-    group.forEach((waiting, index) => {
-      const answer = inserted[index];
-      if (answer) waiting.resolve(answer);
-      else waiting.reject(new TypeError('The job store answered for fewer jobs than it was given.'));
-    });
+    // From here on they are committed, and nothing may send them again; but for those that were left out because of another call.
+    const again: Waiting[] = [];
+    let at = 0;
+    for (const waiting of group) {
+      const { jobs: own, resolve, reject } = waiting;
+      const answers = inserted.slice(at, (at += own.length));
+      const refusal = refusalOf(own, answers);
+      if (refusal) reject(refusal);
+      else if (answers.some(({ outcome }) => outcome === 'left_out')) again.push(waiting);
+      else if (answers.length === own.length) resolve(accepted(own, answers));
+      else reject(new TypeError('The job store answered for fewer jobs than it was given.'));
+    }
     this.committed(jobs, inserted);
-    return undefined;
+    return again.length === group.length ? this.#fail(again) : await this.#save(again);
+  }
+
+  #fail(group: readonly Waiting[]): undefined {
+    const error = new TypeError('The job store left out jobs, and refused none.');
+    for (const { reject } of group) reject(error);
   }
 
   async #divide(group: readonly Waiting[], error: unknown): Promise<unknown> {

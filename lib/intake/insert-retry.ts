@@ -5,6 +5,11 @@ import { faultKindOf, StoreError } from '../store/store-fault.js';
 /** Waits between the attempts of one insert, in milliseconds: about half a second in all, then the caller is told. */
 const RETRY_DELAYS_MS = [0, 20, 80, 400];
 
+/** Between the attempts of one that does not give up, once those are used up. */
+const LONG_DELAY_MS = 1_000;
+/** Part of a wait that is random: processes that lost one database do not come back as one. */
+const JITTER = 0.2;
+
 /** An insert that waited this long (a lock timeout, a connect timeout) has waited for its caller: it is not tried again. */
 const PATIENCE_MS = 1_500;
 
@@ -18,6 +23,14 @@ const DEADLINE_MS = 60_000;
 const LOOKUPS_AT_ONCE = 4;
 const LOOKUPS_AT_MOST = 100;
 
+/** An insert that waits for the database, however long it is away. */
+export interface Persistence {
+  /** Its abort ends the waiting: what is not committed by then is not, or nobody knows. */
+  readonly signal: AbortSignal;
+  /** Told of each attempt that failed, and will be followed by another. Must not throw. */
+  readonly failed: (error: unknown) => void;
+}
+
 /**
  * Inserts outside a transaction, through the faults that pass: what was rolled back or refused is sent again, and after a
  * lost reply the ids tell what was committed, so that an enqueue is never doubled and an acknowledged one never lost.
@@ -30,36 +43,49 @@ export class InsertRetry {
     private readonly deadlineMs = DEADLINE_MS,
   ) {}
 
-  /** All or nothing, as {@link JobStore.insert}. Rejects with the store's last error, or `unknown` at the deadline. */
-  async insert(jobs: readonly NewJob[]): Promise<readonly Inserted[]> {
+  /**
+   * All or nothing, as {@link JobStore.insert}. Rejects with the store's last error; `unknown` when an attempt may have been
+   * committed.
+   */
+  async insert(jobs: readonly NewJob[], persistence?: Persistence): Promise<readonly Inserted[]> {
     const startedAt = performance.now();
-    let inDoubt = false;
+    /** Of the first attempt that may have been committed: what the later ones say does not take that back. */
+    let doubt: { readonly error: unknown } | undefined;
     let clash = false;
     for (let attempt = 0; ; attempt += 1) {
       try {
-        return await this.#inTime(inDoubt ? this.#insertMissing(jobs, clash) : this.store.insert(jobs));
+        const work = doubt ? this.#insertMissing(jobs, clash) : this.store.insert(jobs);
+        return await this.#inTime(work, persistence?.signal);
       } catch (error) {
         const kind = faultKindOf(error);
-        // In doubt, a bad row may be our own id: the lost attempt was committed after the look.
+        if (kind === 'unknown') doubt ??= { error };
+        // In doubt, a bad row may be our own id: the lost attempt was committed after the look. After the second look it is not.
         const passes =
           kind === 'rolled_back' ||
           kind === 'unavailable' ||
           kind === 'unknown' ||
-          (inDoubt && kind === 'bad_row');
-        const delay = RETRY_DELAYS_MS[attempt];
-        if (!passes || delay === undefined || performance.now() - startedAt > PATIENCE_MS) throw error;
-        inDoubt ||= kind === 'unknown';
-        clash ||= kind === 'bad_row';
-        if (delay > 0) await pause(delay);
+          (doubt !== undefined && kind === 'bad_row' && !(persistence && clash));
+        clash = kind === 'bad_row' || (clash && kind !== 'unknown');
+        const told = doubt && kind !== 'bad_row' ? doubt.error : error;
+        const delay = passes ? delayAfter(attempt, performance.now() - startedAt, persistence) : undefined;
+        if (delay === undefined) throw told;
+        persistence?.failed(error);
+        if (delay > 0) await pause(delay, undefined, { signal: persistence?.signal }).catch(() => undefined);
+        if (persistence?.signal.aborted) throw told;
       }
     }
   }
 
-  async #inTime<T>(work: Promise<T>): Promise<T> {
+  async #inTime<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
     let timer: NodeJS.Timeout | undefined;
+    let stop: (() => void) | undefined;
     const late = new Promise<never>((_, reject) => {
-      const message = `STORE_FAULT: no reply within ${String(this.deadlineMs)} ms`;
-      timer = setTimeout(() => reject(new StoreError('unknown', message, 'ETIMEDOUT')), this.deadlineMs);
+      const give = (message: string): void => reject(new StoreError('unknown', message, 'ETIMEDOUT'));
+      const { deadlineMs } = this;
+      timer = setTimeout(() => give(`STORE_FAULT: no reply within ${String(deadlineMs)} ms`), deadlineMs);
+      if (!signal) return;
+      stop = () => give('STORE_FAULT: no reply before the application stopped');
+      signal.addEventListener('abort', stop);
     });
     // What is too late is rejected, or answered, to nobody.
     work.catch(() => undefined);
@@ -67,6 +93,7 @@ export class InsertRetry {
       return await Promise.race([work, late]);
     } finally {
       clearTimeout(timer);
+      if (stop) signal?.removeEventListener('abort', stop);
     }
   }
 
@@ -103,6 +130,18 @@ export class InsertRetry {
     await Promise.all(Array.from({ length: LOOKUPS_AT_ONCE }, look));
     return jobs.filter((job) => missing.has(job));
   }
+}
+
+/** Undefined: that was the last one. */
+function delayAfter(
+  attempt: number,
+  sinceMs: number,
+  persistence: Persistence | undefined,
+): number | undefined {
+  const delay = RETRY_DELAYS_MS[attempt];
+  if (!persistence) return sinceMs > PATIENCE_MS ? undefined : delay;
+  if (persistence.signal.aborted) return undefined;
+  return (delay ?? LONG_DELAY_MS) * (1 + JITTER * (2 * Math.random() - 1));
 }
 
 /** Whether the job was created if its call was committed at all: no key may have answered with another one. */

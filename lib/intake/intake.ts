@@ -2,6 +2,7 @@ import { RenewedSet } from '../collections/renewed-set.js';
 import { type ClusterMessages } from '../cluster/cluster-messages.js';
 import { type EngineEvents } from '../observability/engine-events.js';
 import { type Inserted, type JobStore, type NewJob } from '../store/job-store.js';
+import { type Accepted, accepted } from './accepted.js';
 import { AfterCommit } from './after-commit.js';
 import { announce } from './announce.js';
 import { Backlog, type BacklogLimits } from './backlog.js';
@@ -12,11 +13,14 @@ import { InsertRetry } from './insert-retry.js';
 import { type JoinedTransaction } from './joined-transaction.js';
 import { JoinedTransactions } from './joined-transactions.js';
 import { KeyedTurns } from './keyed-turns.js';
+import { type Buffered, SaveBuffer } from './save-buffer.js';
+import { type ServedLanes } from './served-lanes.js';
 import { type TransactionEnd } from './transaction-end.js';
+import { type IntakeLogger, UnsavedReport } from './unsaved-report.js';
 import { Wakeups } from './wakeups.js';
 
 /** What became of one job; written into a caller's transaction, it is not there before that has committed, if it does. */
-export type Submitted = Inserted & { readonly within?: TransactionEnd };
+export type Submitted = Accepted & { readonly within?: TransactionEnd };
 
 export interface IntakeOptions {
   readonly store: JobStore;
@@ -29,7 +33,17 @@ export interface IntakeOptions {
   readonly ambient?: (() => unknown) | undefined;
   /** How many jobs with keys may wait. */
   readonly limits?: BacklogLimits | undefined;
+  /** Told of the lanes that jobs go into. Must not throw. */
+  readonly lanes?: Pick<ServedLanes, 'note'> | undefined;
+  /** What `durability: 'buffered'` may keep in memory. */
+  readonly buffer?: BacklogLimits | undefined;
+  /** Hears of buffered jobs that are not saved. */
+  readonly logger?: IntakeLogger | undefined;
 }
+
+/** The default of the module option `intake`. */
+const BUFFER: BacklogLimits = { jobs: 10_000, bytes: 16_000_000 };
+const SILENT: IntakeLogger = { log: () => undefined, warn: () => undefined, error: () => undefined };
 
 /**
  * The way in for every new job, whoever enqueues it: into the caller's transaction, into a gathered insert, or by a
@@ -41,9 +55,12 @@ export class Intake {
   readonly #store: JobStore;
   readonly #messages: ClusterMessages;
   readonly #events: EngineEvents | undefined;
+  readonly #lanes: Pick<ServedLanes, 'note'> | undefined;
   readonly #enlistment: Enlistment;
   readonly #inserts: InsertRetry;
   readonly #gathering: Gathering;
+  readonly #report: UnsavedReport;
+  readonly #buffer: SaveBuffer;
   readonly #keyed = new KeyedTurns();
   /** For their keys and a slot. */
   readonly #waiting: Backlog;
@@ -51,15 +68,24 @@ export class Intake {
   readonly #afterCommit: AfterCommit;
   readonly #outstanding = new RenewedSet<Promise<unknown>>();
 
-  constructor({ store, messages, events, dataSource, ambient, limits }: IntakeOptions) {
+  constructor({ store, messages, events, dataSource, ambient, limits, ...options }: IntakeOptions) {
     this.#store = store;
     this.#messages = messages;
     this.#events = events;
+    this.#lanes = options.lanes;
     this.#waiting = new Backlog(limits);
     this.#inserts = new InsertRetry(store);
-    this.#gathering = new Gathering(this.#inserts, (jobs, inserted) => {
+    const committed = (jobs: readonly NewJob[], inserted: readonly Inserted[]): void => {
       new Wakeups(created(jobs, inserted)).send(messages);
       announce(events, jobs, inserted);
+    };
+    this.#gathering = new Gathering(this.#inserts, committed);
+    this.#report = new UnsavedReport(options.logger ?? SILENT, events);
+    this.#buffer = new SaveBuffer({
+      inserts: this.#inserts,
+      committed,
+      limits: options.buffer ?? BUFFER,
+      report: this.#report,
     });
     this.#joined = new JoinedTransactions((transaction) => store.enlist(transaction));
     this.#afterCommit = new AfterCommit(this.#joined);
@@ -93,14 +119,41 @@ export class Intake {
     return joined ? await this.#join(joined, () => making) : await this.#commit(await making, false);
   }
 
+  /**
+   * Resolves when the jobs are in the buffer, from where they are saved together, all or nothing. They have no keys.
+   *
+   * @throws IntakeFullError, EnqueueAbandonedError
+   */
+  async submitBuffered(making: Promise<readonly NewJob[]>): Promise<Buffered> {
+    return await this.#buffer.add(this.#noted(await making));
+  }
+
+  /** Whether a plain call would join a transaction of its own accord now. */
+  inTransaction(): boolean {
+    return this.#enlistment.isUnderWay();
+  }
+
+  /** Jobs of `durability: 'buffered'` that are not saved yet. */
+  get buffered(): number {
+    return this.#buffer.jobs;
+  }
+
   /** Resolves when everything that was submitted so far has its answer. Never rejects. */
   async flush(): Promise<void> {
-    await Promise.allSettled(this.#outstanding);
+    await Promise.all([Promise.allSettled(this.#outstanding), this.#buffer.flush()]);
+  }
+
+  /** Buffered jobs that are not saved yet never will be: they are refused, and said to be. */
+  abandon(): void {
+    this.#buffer.abandon();
+    // The refusals arrive within this turn.
+    setImmediate(() => this.#report.tell());
   }
 
   /** Flushes, and takes its subscriber out of the app's DataSource. Idempotent. */
   async close(): Promise<void> {
     await this.flush();
+    this.#report.tell();
     this.#afterCommit.close();
   }
 
@@ -111,9 +164,9 @@ export class Intake {
     return this.#enlistment.find(given);
   }
 
-  async #commit(jobs: readonly NewJob[], gathered: boolean): Promise<readonly Inserted[]> {
+  async #commit(jobs: readonly NewJob[], gathered: boolean): Promise<readonly Accepted[]> {
     try {
-      return await this.#count(this.#insert(jobs, gathered));
+      return await this.#count(this.#insert(this.#noted(jobs), gathered));
     } catch (error) {
       throw enqueueError(
         error,
@@ -122,15 +175,15 @@ export class Intake {
     }
   }
 
-  async #insert(jobs: readonly NewJob[], gathered: boolean): Promise<readonly Inserted[]> {
+  async #insert(jobs: readonly NewJob[], gathered: boolean): Promise<readonly Accepted[]> {
     const [first] = jobs;
     const keys = keysOf(jobs);
-    if (gathered && first && keys.length === 0) return [await this.#gathering.add(first)];
+    if (gathered && first && keys.length === 0) return await this.#gathering.add([first]);
     const insert = (): Promise<readonly Inserted[]> => this.#inserts.insert(jobs);
     const inserted = await (keys.length > 0 ? this.#inTurn(keys, jobs, insert) : insert());
     new Wakeups(created(jobs, inserted)).send(this.#messages);
     announce(this.#events, jobs, inserted);
-    return inserted;
+    return accepted(jobs, inserted);
   }
 
   async #inTurn<T>(keys: readonly string[], jobs: readonly NewJob[], work: () => Promise<T>): Promise<T> {
@@ -144,16 +197,18 @@ export class Intake {
 
   #join(joined: JoinedTransaction, making: () => Promise<readonly NewJob[]>): Promise<readonly Submitted[]> {
     return this.#joined.inTurn(joined, async () => {
-      const jobs = await making();
+      const jobs = this.#noted(await making());
+      let inserted: readonly Inserted[];
       try {
         await joined.requireOpen();
         await this.#enlistment.requireReach(joined);
-        const inserted = await this.#count(this.#write(jobs, joined));
-        return inserted.map((one) => ({ ...one, within: joined.end }));
+        inserted = await this.#count(this.#write(jobs, joined));
       } catch (error) {
         this.#joined.doubt(joined);
         throw enqueueError(error, []);
       }
+      // A refusal has written nothing, and the transaction goes on.
+      return accepted(jobs, inserted).map((one) => ({ ...one, within: joined.end }));
     });
   }
 
@@ -170,6 +225,11 @@ export class Intake {
       announce(this.#events, jobs, inserted);
     };
     return inserted;
+  }
+
+  #noted(jobs: readonly NewJob[]): readonly NewJob[] {
+    if (this.#lanes) for (const { lane } of jobs) this.#lanes.note(lane);
+    return jobs;
   }
 
   #count<T>(answer: Promise<T>): Promise<T> {

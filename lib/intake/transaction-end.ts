@@ -4,13 +4,25 @@ interface Transactional {
   readonly isReleased: boolean;
 }
 
+/** What a job may still have to wait for before it is there. */
+export interface JobArrival {
+  /** From then on a job that is not there never came to be. */
+  readonly isOver: boolean;
+  /** Why it is not there yet, and what to do, for people. */
+  readonly reason: string;
+  /** Whether the job cannot come to be before the transaction of that connection is committed. */
+  holds(jobId: string, runner: unknown): boolean;
+}
+
 /**
  * Whether a caller's whole transaction (not a savepoint) is over, however it ended and whoever ended it. What was written
  * in it and is not there from then on never came to be.
  *
  * TypeORM tells of the end, and where nobody hears it, its connection shows it: it has no active transaction, or is released.
  */
-export class TransactionEnd {
+export class TransactionEnd implements JobArrival {
+  readonly reason =
+    'the transaction that enqueued it is open: the job is not there before the commit; await result() after the transaction, not inside it';
   #runner: Transactional | undefined;
   #brought: Set<string> | undefined;
 

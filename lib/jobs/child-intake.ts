@@ -1,4 +1,4 @@
-import { type EnqueueOptions, type JobHandle } from './enqueue-options.js';
+import { type ChildEnqueueOptions, type JobHandle } from './enqueue-options.js';
 import { type JobDefinition } from './job-definition.js';
 
 /** The claim on whose behalf a child is enqueued. */
@@ -16,6 +16,6 @@ export abstract class ChildIntake {
     parent: ParentClaim,
     definition: JobDefinition,
     payload: unknown,
-    options: EnqueueOptions,
+    options: ChildEnqueueOptions,
   ): Promise<JobHandle>;
 }

@@ -60,16 +60,50 @@ export interface EnqueueTransaction {
 /** The options of one job within `enqueueMany`. */
 export type EnqueueItemOptions = EnqueueOverrides & EnqueueKeys & EnqueueWhen;
 
+/** The default: the call resolves when the job is committed, or written into the caller's transaction. */
+export interface SavedDurability {
+  /**
+   * `'saved'`: the call resolves when the job is committed. `'buffered'`: it resolves at once, the job is saved a moment later with
+   * others, and the handle's `saved` tells what became of that; not with keys or in a transaction.
+   *
+   * @defaultValue `'saved'`
+   */
+  durability?: 'saved' | undefined;
+}
+
+/** The call resolves at once; `JobHandle.saved` tells the rest. Until then the job is in the memory of this process only. */
+export interface BufferedDurability {
+  durability: 'buffered';
+  transaction?: undefined;
+}
+
 /** The options of `enqueue`. */
-export type EnqueueOptions = EnqueueItemOptions & EnqueueTransaction;
+export type EnqueueOptions = EnqueueItemOptions & EnqueueTransaction & SavedDurability;
+
+/** The options of an `enqueue` that resolves before the job is saved. It takes no key: the answer about a key is worth waiting for. */
+export type BufferedEnqueueOptions = EnqueueOverrides &
+  EnqueueWhen &
+  BufferedDurability & { [Key in keyof EnqueueKeys]?: undefined };
+
+/** The options of `enqueueNamed`: the payload's version is said here, because no definition says it. */
+export type EnqueueNamedOptions = (EnqueueOptions | BufferedEnqueueOptions) & {
+  /** Of the payload's shape. @defaultValue that of the definition, if this process has it, else `1` */
+  version?: number | undefined;
+};
+
+/** The options of `ctx.enqueue`: a child is saved while its parent's claim stands, never later. */
+export type ChildEnqueueOptions = EnqueueItemOptions & EnqueueTransaction;
 
 /** The options of `enqueueMany` as a whole: defaults for its jobs, and the transaction. */
-export type EnqueueManyOptions = EnqueueOverrides & EnqueueWhen & EnqueueTransaction;
+export type EnqueueManyOptions = EnqueueOverrides & EnqueueWhen & EnqueueTransaction & SavedDurability;
+
+/** The same of an `enqueueMany` that resolves before its jobs are saved; their items have no keys. */
+export type BufferedEnqueueManyOptions = EnqueueOverrides & EnqueueWhen & BufferedDurability;
 
 /** What follows the definition in a call of `enqueue`: the payload may be left out when the definition takes none. */
-export type EnqueueArgs<In> = undefined extends In
-  ? [payload?: In, options?: EnqueueOptions]
-  : [payload: In, options?: EnqueueOptions];
+export type EnqueueArgs<In, Options = EnqueueOptions | BufferedEnqueueOptions> = undefined extends In
+  ? [payload?: In, options?: Options]
+  : [payload: In, options?: Options];
 
 /** One job of `enqueueMany`. */
 export interface EnqueueManyItem<In> {
@@ -92,6 +126,20 @@ export interface JobHandle<Result = unknown> {
   /** False: a repeat of an idempotency key, or the holder of a business key under `onConflict: 'return'`. */
   readonly created: boolean;
   /**
+   * Resolves when the job is committed. Of interest with `durability: 'buffered'` only: for every other job it is resolved already
+   * (within a transaction of yours as well, whose commit is yours to know of). All jobs of one `enqueueMany` are saved together.
+   * Nobody has to await it: a job that could not be saved is logged and told as `job.unsaved`.
+   *
+   * @throws what the enqueue would have thrown without `'buffered'`: the job is not there.
+   * @throws EnqueueInDoubtError when nobody can say whether it is.
+   * @throws EnqueueAbandonedError when the application stopped first.
+   *
+   * @example
+   * const { saved } = await scheduler.enqueue(TrackClick, { page }, { durability: 'buffered' });
+   * await saved; // only where it matters
+   */
+  readonly saved: Promise<void>;
+  /**
    * Waits until the job has ended, wherever it runs. All handles of a process that wait share one question to the database,
    * at most 20 a second.
    *
@@ -99,7 +147,7 @@ export interface JobHandle<Result = unknown> {
    * @throws JobFailedError when it failed for good; until then it waits through retries.
    * @throws ResultNotKeptError when it succeeded, and what the handler returned was too large to be kept, or could not be read.
    * @throws JobCanceledError
-   * @throws JobNotFoundError when its transaction was rolled back, retention has removed it, or it succeeded and its definition
+   * @throws JobNotFoundError when its transaction was rolled back, it could not be saved, retention has removed it, or it succeeded and its definition
    *   keeps nothing (`history: 'drop'`). Inside a transaction that is still open it waits for the commit.
    * @throws ResultTimeoutError after `timeout`; the job goes on. Without `timeout` there is no limit.
    * @throws ResultAbandonedError when the application closes first.

@@ -1,7 +1,7 @@
 import { type LoggerService } from '@nestjs/common';
 import { type EntityManager } from 'typeorm';
 import { type Duration } from './duration.js';
-import { type EnqueueArgs, type JobHandle } from './enqueue-options.js';
+import { type ChildEnqueueOptions, type EnqueueArgs, type JobHandle } from './enqueue-options.js';
 import { type JobDefinition } from './job-definition.js';
 import { type JobPriority } from './priority.js';
 import { type Recurrence } from './recurrence.js';
@@ -49,7 +49,7 @@ export abstract class JobContext<out P = unknown> {
    */
   abstract enqueue<In, Out, Result>(
     definition: JobDefinition<In, Out, Result>,
-    ...args: EnqueueArgs<NoInfer<In>>
+    ...args: EnqueueArgs<NoInfer<In>, ChildEnqueueOptions>
   ): Promise<JobHandle<Result>>;
 }
 

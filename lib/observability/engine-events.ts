@@ -2,6 +2,7 @@ import {
   type ExecutionEvent,
   type JobCanceledEvent,
   type JobEnqueuedEvent,
+  type JobUnsavedEvent,
   type ScheduleFiredEvent,
   type ScheduleMissedEvent,
   type ScheduleSkippedEvent,
@@ -78,6 +79,8 @@ export interface EngineEventMap {
   idle: { readonly bucket: string; readonly lane: string };
   /** A job was committed, by this process. */
   enqueued: JobEnqueuedEvent;
+  /** A buffered job was not saved. */
+  unsaved: JobUnsavedEvent;
   /** A job was canceled, by this process. */
   withdrawn: JobCanceledEvent;
   claimed: ExecutionEvent & { readonly bucket: string; readonly waitedMs: number };
@@ -163,7 +166,16 @@ export interface EngineEventMap {
 }
 
 /** The steps of the shutdown, in order. */
-export const DRAIN_STEPS = ['claims', 'timers', 'wait', 'release', 'abort', 'deregister', 'close'] as const;
+export const DRAIN_STEPS = [
+  'claims',
+  'timers',
+  'intake',
+  'wait',
+  'release',
+  'abort',
+  'deregister',
+  'close',
+] as const;
 export type DrainStep = (typeof DRAIN_STEPS)[number];
 
 export type EngineEvent = keyof EngineEventMap;

@@ -10,6 +10,7 @@ type Bridge<N extends RatchetEventName> = (
 /** Where each event of the catalogue comes from. A bridge stands only while somebody listens: the engine makes nothing for nobody. */
 export const BRIDGES: { readonly [N in RatchetEventName]: Bridge<N> } = {
   'job.enqueued': (engine, tell) => engine.on('enqueued', tell),
+  'job.unsaved': (engine, tell) => engine.on('unsaved', tell),
   'job.started': (engine, tell) =>
     engine.on('claimed', (claimed) => tell({ ...executionOf(claimed), waitedMs: claimed.waitedMs })),
   'job.succeeded': (engine, tell) =>

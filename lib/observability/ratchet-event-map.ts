@@ -5,6 +5,8 @@
 export interface RatchetEventMap {
   /** This process enqueued a job, and its commit was heard of. */
   'job.enqueued': JobEnqueuedEvent;
+  /** A job of `durability: 'buffered'` could not be saved: it is not there, or nobody can say whether it is. */
+  'job.unsaved': JobUnsavedEvent;
   /** This node claimed a job and begins to run it. */
   'job.started': JobStartedEvent;
   /** The success is recorded. */
@@ -53,8 +55,11 @@ export interface ScheduleMissedEvent extends OccurrenceEvent {
 }
 
 export interface ScheduleSkippedEvent extends OccurrenceEvent {
-  /** `overlap`: a job of the schedule is live. `queue_full`: too many occurrences wait already. */
-  readonly reason: 'overlap' | 'queue_full';
+  /**
+   * `overlap`: a job of the schedule is live. `queue_full`: too many occurrences wait already. `priority_disabled`: every node that
+   * serves the lane has switched the priority off.
+   */
+  readonly reason: 'overlap' | 'queue_full' | 'priority_disabled';
 }
 
 /** Which job. */
@@ -81,6 +86,11 @@ export interface JobEnqueuedEvent extends JobEvent {
   readonly dueAt?: Date;
   /** The job that enqueued it with `ctx.enqueue`. */
   readonly parentId?: string;
+}
+
+export interface JobUnsavedEvent extends JobEvent {
+  /** The message of what `saved` rejects with. */
+  readonly error: string;
 }
 
 export interface JobStartedEvent extends ExecutionEvent {

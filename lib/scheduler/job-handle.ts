@@ -1,7 +1,8 @@
 import { BusinessKeyHeldError } from '../errors/enqueue-errors.js';
 import { ClaimLostError } from '../errors/execution-errors.js';
 import { type Submitted } from '../intake/intake.js';
-import { type TransactionEnd } from '../intake/transaction-end.js';
+import { type Buffered } from '../intake/save-buffer.js';
+import { type JobArrival } from '../intake/transaction-end.js';
 import { type JobHandle, type ResultOptions } from '../jobs/enqueue-options.js';
 import { type NewJob } from '../store/job-store.js';
 import { type AboutJob } from './results/lane-waits.js';
@@ -14,13 +15,15 @@ class AwaitableHandle implements JobHandle<never> {
   readonly #results: Results;
   readonly #name: string | undefined;
   readonly #lane: string | undefined;
-  readonly #within: TransactionEnd | undefined;
+  readonly #within: JobArrival | undefined;
+  readonly #saved: Promise<void> | undefined;
 
   constructor(
     results: Results,
     { id, created }: { readonly id: string; readonly created: boolean },
     about: AboutJob | undefined,
-    within: TransactionEnd | undefined,
+    within: JobArrival | undefined,
+    saved?: Promise<void>,
   ) {
     this.id = id;
     this.created = created;
@@ -28,6 +31,11 @@ class AwaitableHandle implements JobHandle<never> {
     this.#name = about?.name;
     this.#lane = about?.lane;
     this.#within = within;
+    this.#saved = saved;
+  }
+
+  get saved(): Promise<void> {
+    return this.#saved ?? Promise.resolve();
   }
 
   result(options?: ResultOptions): Promise<never> {
@@ -38,6 +46,31 @@ class AwaitableHandle implements JobHandle<never> {
     const job = { id: this.id, about, within: this.#within };
     return this.#results.result(job, options) as Promise<never>;
   }
+}
+
+/** A job on its way from the buffer to the database. */
+class BufferedArrival implements JobArrival {
+  readonly reason = 'it is not saved yet (durability: buffered)';
+  isOver = false;
+
+  constructor(saved: Promise<void>) {
+    const end = (): void => void (this.isOver = true);
+    saved.then(end, end);
+  }
+
+  holds(): boolean {
+    return false;
+  }
+}
+
+/** What the caller of a buffered call gets, before anything is saved. */
+export function bufferedHandles(
+  results: Results,
+  jobs: readonly NewJob[],
+  { saved }: Buffered,
+): JobHandle<never>[] {
+  const arrival = new BufferedArrival(saved);
+  return jobs.map((job) => new AwaitableHandle(results, { id: job.id, created: true }, job, arrival, saved));
 }
 
 /** A handle to a job that was not enqueued by this call, unless `created` says so. */

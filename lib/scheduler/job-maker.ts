@@ -2,7 +2,7 @@ import { uuidv7 } from 'uuidv7';
 import { InvalidJobDefinitionError } from '../errors/definition-errors.js';
 import { InvalidEnqueueOptionError } from '../errors/enqueue-errors.js';
 import { makeDefinition } from '../jobs/define-job.js';
-import { type EnqueueManyItem, type EnqueueManyOptions } from '../jobs/enqueue-options.js';
+import { type EnqueueManyItem } from '../jobs/enqueue-options.js';
 import { type HandlerRegistry } from '../jobs/handler-registry.js';
 import { type JobDefinition } from '../jobs/job-definition.js';
 import { encodePayload } from '../jobs/payload-codec.js';
@@ -51,13 +51,15 @@ export class JobMaker {
   async makeMany(
     definition: JobDefinition,
     items: readonly EnqueueManyItem<unknown>[],
-    shared: EnqueueManyOptions | undefined,
+    shared: object | undefined,
   ): Promise<NewJob[]> {
     this.#requireDefinition(definition);
     const { name, version } = definition;
     const given = itemsOf(name, items);
     const { idempotencyExpiryMs, payloadBytes } = this.options;
-    const common = resolveEnqueue(definition, shared, idempotencyExpiryMs, { allow: ['transaction'] });
+    const common = resolveEnqueue(definition, shared, idempotencyExpiryMs, {
+      allow: ['transaction', 'durability'],
+    });
     const jobs: NewJob[] = [];
     const ids = given.map(() => uuidv7());
     for (const [index, id] of ids.entries()) {

@@ -1,11 +1,10 @@
 import { uuidv7 } from 'uuidv7';
-import { type ClusterMessages } from '../cluster/cluster-messages.js';
-import { type Intake } from '../intake/intake.js';
 import {
+  type BufferedEnqueueManyOptions,
   type EnqueueArgs,
   type EnqueueManyItem,
   type EnqueueManyOptions,
-  type EnqueueOptions,
+  type EnqueueNamedOptions,
   type JobHandle,
 } from '../jobs/enqueue-options.js';
 import { type JobDefinition } from '../jobs/job-definition.js';
@@ -19,34 +18,16 @@ import {
   type PreviewOptions,
   type RescheduleWhen,
 } from '../jobs/job-filter.js';
-import { type EngineEvents } from '../observability/engine-events.js';
-import { type ExecutionView, type JobStore } from '../store/job-store.js';
-import { optionOf, transactionOf } from './call-options.js';
+import { type ExecutionView, type NewJob } from '../store/job-store.js';
+import { isBuffered, optionOf, requireKeyless, transactionOf } from './call-options.js';
 import { isOne, readWhen } from './job-arguments.js';
-import { JobControl, type JobControlParts } from './job-control.js';
-import { type JobFinderStore, JobFinder, type JobPage } from './job-finder.js';
-import { handleOf, handlesOf, handleTo } from './job-handle.js';
+import { JobControl } from './job-control.js';
+import { JobFinder, type JobPage } from './job-finder.js';
+import { bufferedHandles, handleOf, handlesOf, handleTo } from './job-handle.js';
 import { type JobInfo, jobInfo } from './job-info.js';
-import { type JobMaker } from './job-maker.js';
+import { type JobSchedulerParts } from './job-scheduler-parts.js';
 import { readJobId } from './read-job-id.js';
 import { handleTarget } from './results/handle-target.js';
-import { type Results } from './results/result-waiter.js';
-
-/** The options of `enqueueNamed`: the payload's version is said here, because no definition says it. */
-export type EnqueueNamedOptions = EnqueueOptions & {
-  /** Of the payload's shape. @defaultValue that of the definition, if this process has it, else `1` */
-  version?: number | undefined;
-};
-
-export interface JobSchedulerParts {
-  readonly intake: Pick<Intake, 'submit' | 'submitMany'>;
-  readonly maker: JobMaker;
-  readonly store: Pick<JobStore, 'get' | 'executions'> & JobFinderStore & JobControlParts['store'];
-  readonly messages: Pick<ClusterMessages, 'newWork' | 'signal'>;
-  /** Told of what was canceled. */
-  readonly events?: EngineEvents | undefined;
-  readonly results: Results;
-}
 
 /**
  * Inject it to enqueue jobs, to find them, to ask what became of them, and to cancel, pause, redrive and reschedule them.
@@ -72,7 +53,8 @@ export class JobScheduler {
 
   /**
    * Enqueues one job. Resolves when it is committed; with `transaction`, when it is written into that transaction, which
-   * commits it or not. Calls made at the same moment share one insert.
+   * commits it or not. Calls made at the same moment share one insert. With `durability: 'buffered'` it resolves before the job is
+   * saved, and `saved` of the handle tells the rest.
    *
    * @param definition - what `defineJob` returned.
    * @param args - the payload, and options.
@@ -83,6 +65,7 @@ export class JobScheduler {
    * @throws EnqueueConflictError (`retryable`) when another transaction stood in the way.
    * @throws TransactionNotActiveError, TransactionReleasedError, ForeignTransactionError for a `transaction` that cannot be joined.
    * @throws EnqueueInDoubtError when the database was lost and nobody can say whether the job was saved.
+   * @throws IntakeFullError (`retryable`) when too much waits to be saved already.
    *
    * @example
    * await dataSource.transaction(async (tx) => {
@@ -114,7 +97,7 @@ export class JobScheduler {
     options?: EnqueueNamedOptions,
   ): Promise<JobHandle<Result>> {
     const definition = this.#parts.maker.named(name, optionOf(name, options, 'version'));
-    return await this.#enqueue(definition, payload, options, ['transaction', 'version']);
+    return await this.#enqueue(definition, payload, options, ['transaction', 'durability', 'version']);
   }
 
   /**
@@ -132,11 +115,13 @@ export class JobScheduler {
   async enqueueMany<In, Out, Result>(
     definition: JobDefinition<In, Out, Result>,
     items: readonly EnqueueManyItem<NoInfer<In>>[],
-    options?: EnqueueManyOptions,
+    options?: EnqueueManyOptions | BufferedEnqueueManyOptions,
   ): Promise<JobHandle<Result>[]> {
     const { maker, intake } = this.#parts;
     const transaction = transactionOf(definition, options);
+    const buffered = isBuffered(definition, options, () => intake.inTransaction());
     const making = maker.makeMany(definition, items, options);
+    if (buffered) return await this.#buffer(making);
     const inserted = await intake.submitMany(making, transaction);
     return handlesOf(this.#parts.results, await making, inserted);
   }
@@ -382,14 +367,26 @@ export class JobScheduler {
   async #enqueue(
     definition: JobDefinition,
     payload: unknown,
-    options: EnqueueOptions | undefined,
-    allow: readonly string[] = ['transaction'],
+    options: unknown,
+    allow: readonly string[] = ['transaction', 'durability'],
   ): Promise<JobHandle<never>> {
     // Before the first await: ids are in call order.
     const id = uuidv7();
     const transaction = transactionOf(definition, options);
-    const making = this.#parts.maker.make(id, definition, payload, options, allow);
-    const inserted = await this.#parts.intake.submit(making, transaction);
-    return handleOf(this.#parts.results, await making, inserted);
+    const { maker, intake, results } = this.#parts;
+    const buffered = isBuffered(definition, options, () => intake.inTransaction());
+    const making = maker.make(id, definition, payload, options, allow);
+    if (buffered) {
+      const [handle] = await this.#buffer(making.then((job) => [job]));
+      return handle as JobHandle<never>;
+    }
+    const inserted = await intake.submit(making, transaction);
+    return handleOf(results, await making, inserted);
+  }
+
+  async #buffer(making: Promise<readonly NewJob[]>): Promise<JobHandle<never>[]> {
+    const keyless = making.then(requireKeyless);
+    const buffered = await this.#parts.intake.submitBuffered(keyless);
+    return bufferedHandles(this.#parts.results, await keyless, buffered);
   }
 }

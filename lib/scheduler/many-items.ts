@@ -1,6 +1,5 @@
 import { InvalidEnqueueOptionError } from '../errors/enqueue-errors.js';
 import { reading } from '../errors/reading.js';
-import { type EnqueueManyOptions } from '../jobs/enqueue-options.js';
 
 const SHAPE = '{ payload, options }';
 
@@ -25,12 +24,7 @@ export interface ManyItem {
 }
 
 /** @throws InvalidEnqueueOptionError */
-export function itemOf(
-  jobName: string,
-  item: unknown,
-  place: string,
-  shared: EnqueueManyOptions | undefined,
-): ManyItem {
+export function itemOf(jobName: string, item: unknown, place: string, shared: object | undefined): ManyItem {
   const refuse = (
     path: string,
     value: unknown,
@@ -58,9 +52,10 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /** What an item says counts more; its delay replaces a common runAt, and the other way round. */
-function overlay(shared: EnqueueManyOptions, own: Readonly<Record<string, unknown>>): object {
+function overlay(shared: object, own: Readonly<Record<string, unknown>>): object {
   const common: Record<string, unknown> = { ...shared };
   delete common['transaction'];
+  delete common['durability'];
   if (own['delay'] !== undefined || own['runAt'] !== undefined) {
     delete common['delay'];
     delete common['runAt'];

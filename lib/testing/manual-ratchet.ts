@@ -80,9 +80,9 @@ function recordingIntake(
   messages: ClusterMessages,
   events: EngineEvents,
   { dataSource }: RatchetDatabaseLink,
-  { transaction: ambient }: ResolvedOptions,
+  { transaction: ambient, intake: buffer }: ResolvedOptions,
 ): RecordingIntake {
-  return new RecordingIntake({ store, messages, events, dataSource, ambient });
+  return new RecordingIntake({ store, messages, events, dataSource, ambient, buffer });
 }
 
 function manualRuntime(

@@ -4,7 +4,7 @@ import { DEFAULT_BACKOFF } from '../../lib/jobs/backoff.js';
 import { ChildIntake, type ParentClaim } from '../../lib/jobs/child-intake.js';
 import { defineJob } from '../../lib/jobs/define-job.js';
 import { DefaultRetryPolicy } from '../../lib/jobs/default-retry-policy.js';
-import { type EnqueueOptions, type JobHandle } from '../../lib/jobs/enqueue-options.js';
+import { type ChildEnqueueOptions, type JobHandle } from '../../lib/jobs/enqueue-options.js';
 import { HandlerRegistry, type RegisteredHandler } from '../../lib/jobs/handler-registry.js';
 import { type JobContext } from '../../lib/jobs/job-context.js';
 import { type JobDefinition } from '../../lib/jobs/job-definition.js';
@@ -17,7 +17,7 @@ export interface ChildCall {
   readonly parent: ParentClaim;
   readonly name: string;
   readonly payload: unknown;
-  readonly options: EnqueueOptions;
+  readonly options: ChildEnqueueOptions;
 }
 
 class Children extends ChildIntake {
@@ -27,10 +27,11 @@ class Children extends ChildIntake {
     parent: ParentClaim,
     definition: JobDefinition,
     payload: unknown,
-    options: EnqueueOptions,
+    options: ChildEnqueueOptions,
   ): Promise<JobHandle> {
     this.calls.push({ parent, name: definition.name, payload, options });
-    return Promise.resolve({ id: 'child', created: true, result: () => Promise.resolve(undefined) });
+    const saved = Promise.resolve();
+    return Promise.resolve({ id: 'child', created: true, saved, result: () => Promise.resolve(undefined) });
   }
 }
 

@@ -22,7 +22,7 @@ describe('Gathering', () => {
     overrides?: Partial<NewJob>,
   ): { jobs: NewJob[]; answers: Promise<PromiseSettledResult<unknown>[]> } => {
     const jobs = Array.from({ length: count }, () => newJob(overrides));
-    return { jobs, answers: Promise.allSettled(jobs.map((job) => gathering.add(job))) };
+    return { jobs, answers: Promise.allSettled(jobs.map((job) => gathering.add([job]))) };
   };
 
   it('saves what is added at the same moment by one insert, in call order', async () => {
@@ -32,7 +32,7 @@ describe('Gathering', () => {
     expect(committed).toEqual([]);
     call.answer();
     expect(await answers).toEqual(
-      jobs.map(({ id }) => ({ status: 'fulfilled', value: { outcome: 'created', id } })),
+      jobs.map(({ id }) => ({ status: 'fulfilled', value: [{ outcome: 'created', id }] })),
     );
     expect(store.calls).toHaveLength(1);
     expect(committed).toEqual([jobs]);
@@ -68,7 +68,7 @@ describe('Gathering', () => {
     store.judge = (jobs) =>
       jobs.some(({ name }) => name === 'bad') ? { error: fault('bad_row') } : undefined;
     const jobs = Array.from({ length: 20 }, (_, index) => newJob(bad.has(index) ? { name: 'bad' } : {}));
-    const answers = await Promise.allSettled(jobs.map((job) => gathering.add(job)));
+    const answers = await Promise.allSettled(jobs.map((job) => gathering.add([job])));
     expect(answers.map(({ status }) => status)).toEqual(
       jobs.map((_, index) => (bad.has(index) ? 'rejected' : 'fulfilled')),
     );
@@ -84,7 +84,7 @@ describe('Gathering', () => {
 
     store.judge = (jobs) => (jobs.some(({ name }) => name === 'bad') ? { error: fault('fatal') } : undefined);
     const jobs = [newJob({ name: 'bad' }), newJob(), newJob()];
-    const mixed = await Promise.allSettled(jobs.map((job) => gathering.add(job)));
+    const mixed = await Promise.allSettled(jobs.map((job) => gathering.add([job])));
     expect(mixed.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled']);
   });
 
@@ -103,26 +103,24 @@ describe('Gathering', () => {
     store.judge = () => void seen.push(tenant.getStore());
     const answers = ['a', 'b', 'c'].map((name) =>
       tenant.run(name, async () => {
-        await gathering.add(newJob());
+        await gathering.add([newJob()]);
         return tenant.getStore();
       }),
     );
     expect(await Promise.all(answers)).toEqual(['a', 'b', 'c']);
-    await tenant.run('d', () => gathering.add(newJob()));
+    await tenant.run('d', () => gathering.add([newJob()]));
     expect(seen).toEqual([undefined, undefined]);
   });
 
   it('refuses more than it may hold', async () => {
-    gathering = new Gathering(
-      new InsertRetry(store),
-      () => undefined,
-      new Backlog({ jobs: 10, bytes: 1_000 }),
-    );
+    gathering = new Gathering(new InsertRetry(store), () => undefined, {
+      waiting: new Backlog({ jobs: 10, bytes: 1_000 }),
+    });
     const { answers } = add(11);
-    await expect(gathering.add(newJob())).rejects.toMatchObject({ code: 'INTAKE_FULL', retryable: true });
+    await expect(gathering.add([newJob()])).rejects.toMatchObject({ code: 'INTAKE_FULL', retryable: true });
     (await store.call(0)).answer();
     expect((await answers).filter(({ status }) => status === 'rejected')).toHaveLength(1);
     store.judge = () => undefined;
-    await expect(gathering.add(newJob())).resolves.toMatchObject({ outcome: 'created' });
+    await expect(gathering.add([newJob()])).resolves.toMatchObject([{ outcome: 'created' }]);
   });
 });

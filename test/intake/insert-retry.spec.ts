@@ -121,4 +121,30 @@ describe('InsertRetry', () => {
     const silent = new InsertRetry(store, 20);
     await expect(silent.insert([newJob()])).rejects.toMatchObject({ kind: 'unknown' });
   });
+
+  it('does not say that nothing was saved when an earlier attempt may have been', async () => {
+    store.judge = () => ({ error: fault('unknown'), committed: true });
+    let asked = 0;
+    store.get = () => {
+      asked += 1;
+      return Promise.reject(fault('unavailable'));
+    };
+    await expect(inserts.insert([newJob()])).rejects.toMatchObject({ kind: 'unknown' });
+    expect(asked).toBeGreaterThan(1);
+  });
+
+  it('with persistence goes on until it is told to stop, and then says what is certain', async () => {
+    store.judge = () => ({ error: fault('unavailable') });
+    const stop = new AbortController();
+    const failures: unknown[] = [];
+    const failed = (error: unknown): void => {
+      failures.push(error);
+      // More often than without.
+      if (failures.length === 6) stop.abort();
+    };
+    await expect(inserts.insert([newJob()], { signal: stop.signal, failed })).rejects.toMatchObject({
+      kind: 'unavailable',
+    });
+    expect(store.calls).toHaveLength(6);
+  });
 });

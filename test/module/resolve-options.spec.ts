@@ -112,6 +112,7 @@ describe('resolveOptions', () => {
       schema: 'ratchet',
       migrations: 'auto',
       idempotencyExpiryMs: 86_400_000,
+      intake: { jobs: 10_000, bytes: 16_000_000 },
       pool: { exchange: 1, client: 4 },
       startup: { onDatabaseDown: 'wait', timeoutMs: 60_000 },
       enhancers: { interceptors: false, guards: false },

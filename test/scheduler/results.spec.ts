@@ -5,7 +5,7 @@ import { uuidv7 } from 'uuidv7';
 import { ClusterMessages } from '../../lib/cluster/cluster-messages.js';
 import { NoCoordinator } from '../../lib/cluster/no-coordinator.js';
 import { JobFailedError } from '../../lib/errors/result-errors.js';
-import { type TransactionEnd } from '../../lib/intake/transaction-end.js';
+import { TransactionEnd } from '../../lib/intake/transaction-end.js';
 import { EngineEvents } from '../../lib/observability/engine-events.js';
 import { type EndedJob } from '../../lib/store/job-store.js';
 import { StoreError } from '../../lib/store/store-fault.js';
@@ -278,8 +278,8 @@ describe('awaited results', () => {
   it('of a job in an open transaction wait for its end, and say so once when that takes long', async () => {
     const lines = captureLogs();
     const { results, shelf, pass } = setUp();
-    const transaction = { isOver: false };
-    const within = transaction as unknown as TransactionEnd;
+    const runner = { isTransactionActive: true, isReleased: false };
+    const within = new TransactionEnd(runner);
     const [rolledBack, committed] = [uuidv7(), uuidv7()] as [string, string];
     const ends: unknown[] = [];
     const all = [rolledBack, committed, rolledBack].map((id) => results.result({ id, within }, undefined));
@@ -299,7 +299,7 @@ describe('awaited results', () => {
       lines.filter(({ line }) => line.includes('while the transaction that enqueued it is open')),
     ).toHaveLength(1);
     shelf.end(committed, committed);
-    transaction.isOver = true;
+    runner.isTransactionActive = false;
     await pass(1_200);
     expect(ends).toHaveLength(3);
     expect(ends).toContain(committed);

@@ -2,14 +2,16 @@ import { ClusterMessages } from '../../lib/cluster/cluster-messages.js';
 import { NoCoordinator } from '../../lib/cluster/no-coordinator.js';
 import { type ClusterSignal, type Wakeup } from '../../lib/cluster/cluster-coordinator.js';
 import { JobMaker, type JobMakerOptions } from '../../lib/scheduler/job-maker.js';
-import { JobScheduler, type JobSchedulerParts } from '../../lib/scheduler/job-scheduler.js';
-import { type Inserted, type NewJob } from '../../lib/store/job-store.js';
+import { JobScheduler } from '../../lib/scheduler/job-scheduler.js';
+import { type JobSchedulerParts } from '../../lib/scheduler/job-scheduler-parts.js';
+import { type Submitted } from '../../lib/intake/intake.js';
+import { type NewJob } from '../../lib/store/job-store.js';
 import { noResults } from '../support/results.js';
 
 /** A scheduler whose jobs go into a list. */
 export function listScheduler(
   overrides: {
-    answer?: (job: NewJob) => Inserted;
+    answer?: (job: NewJob) => Submitted;
     maker?: Partial<JobMakerOptions>;
     store?: Partial<JobSchedulerParts['store']>;
   } = {},
@@ -45,6 +47,11 @@ export function listScheduler(
         transactions.push(transaction);
         return many.map(answer);
       },
+      async submitBuffered(making) {
+        jobs.push(...(await making));
+        return { saved: Promise.resolve() };
+      },
+      inTransaction: () => false,
     },
     store: {
       get: unasked,

@@ -492,6 +492,21 @@ const behaviours: readonly Behaviour[] = [
     },
   },
   {
+    name: 'a buffered job can be run as soon as the call has resolved, and the same is refused',
+    async shows({ tester, scheduler }) {
+      const buffered = { durability: 'buffered' } as const;
+      const one = await scheduler.enqueue(Greet, { name: 'Ana' }, buffered);
+      const [two] = await scheduler.enqueueMany(Greet, [{ payload: { name: 'Bo' } }], buffered);
+      expect((await tester.enqueued(Greet)).map(({ id }) => id)).toEqual([one.id, two?.id]);
+      expect(outcomes(await tester.drain())).toEqual(['greet succeeded', 'greet succeeded']);
+      await one.saved;
+      const keyed = { ...buffered, businessKey: 'k' } as object;
+      await expect(scheduler.enqueue(Greet, { name: 'Cy' }, keyed)).rejects.toMatchObject({
+        code: 'INVALID_ENQUEUE_OPTION',
+      });
+    },
+  },
+  {
     name: 'runNext on nothing says so',
     async shows({ tester, scheduler }) {
       await expect(tester.runNext()).rejects.toThrow('this application has enqueued none');

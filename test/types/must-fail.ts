@@ -178,6 +178,17 @@ void scheduler.enqueue(Send, { orderId: '7' }, { idempotencyKey: { expiresIn: '1
 void scheduler.enqueue(Send, { orderId: '7' }, { transaction: {} });
 // @ts-expect-error a name in place of the definition
 void scheduler.enqueue('send', { orderId: '7' });
+// @ts-expect-error no such durability
+void scheduler.enqueue(Send, { orderId: '7' }, { durability: 'lost' });
+// @ts-expect-error a key is asked for its answer, which a buffered call does not wait for
+void scheduler.enqueue(Send, { orderId: '7' }, { durability: 'buffered', businessKey: 'k' });
+// @ts-expect-error the same of the other key
+void scheduler.enqueue(Send, { orderId: '7' }, { durability: 'buffered', idempotencyKey: 'k' });
+// @ts-expect-error durability belongs to the whole call of enqueueMany
+void scheduler.enqueueMany(Send, [{ payload: { orderId: '7' }, options: { durability: 'buffered' } }]);
+export const bufferedChild = (ctx: JobContext) =>
+  // @ts-expect-error a child is saved while its parent's claim stands
+  ctx.enqueue(Send, { orderId: '7' }, { durability: 'buffered' });
 // @ts-expect-error a wrong payload in enqueueMany
 void scheduler.enqueueMany(Send, [{ payload: { orderId: '7' } }, { payload: { orderId: 7 } }]);
 // @ts-expect-error a misspelt option in enqueueNamed

@@ -217,6 +217,13 @@ export async function enqueues(): Promise<void> {
   yes<Equal<typeof named, string[]>>();
   const unknown = await scheduler.handle(handle.id).result();
   yes<Equal<typeof unknown, unknown>>();
+  const { saved } = await scheduler.enqueue(
+    SendInvoice,
+    { orderId: '7' },
+    { durability: 'buffered', priority: 'low', delay: '1m' },
+  );
+  await saved;
+  await scheduler.enqueueMany(SendInvoice, [{ payload: { orderId: '7' } }], { durability: 'buffered' });
   await scheduler.enqueueMany(
     SendInvoice,
     ['1', '2'].map((orderId) => ({ payload: { orderId }, options: { businessKey: orderId } })),

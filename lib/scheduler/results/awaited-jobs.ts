@@ -5,7 +5,7 @@ import {
   ResultNotKeptError,
   ResultOfOtherJobError,
 } from '../../errors/result-errors.js';
-import { type TransactionEnd } from '../../intake/transaction-end.js';
+import { type JobArrival } from '../../intake/transaction-end.js';
 import { whyNotKept } from '../../jobs/payload-codec.js';
 import { type EndedJob } from '../../store/job-store.js';
 
@@ -13,8 +13,8 @@ import { type EndedJob } from '../../store/job-store.js';
 export interface Waiting {
   /** Of the definition that the handle has its type from, if there is one. */
   readonly name?: string | undefined;
-  /** The caller's transaction that the job was written in, if there was one. */
-  readonly within: TransactionEnd | undefined;
+  /** What the job has to wait for before it is there: the caller's transaction, or its place in the buffer. */
+  readonly within: JobArrival | undefined;
   /** Gives up its timer and its listener. */
   readonly stop: () => void;
   readonly resolve: (result: unknown) => void;

@@ -1,5 +1,7 @@
 import { type Clock } from '../../cluster/clock.js';
+import { type Accepted, accepted } from '../../intake/accepted.js';
 import { announce } from '../../intake/announce.js';
+import { type Buffered } from '../../intake/save-buffer.js';
 import { type EngineEvents } from '../../observability/engine-events.js';
 import {
   type Canceled,
@@ -61,21 +63,32 @@ export class JobList {
     this.#jobs.set(job.id, new ListedJob(job, this.now));
   }
 
-  async submit(making: Promise<NewJob>, transaction?: unknown): Promise<Inserted> {
+  async submit(making: Promise<NewJob>, transaction?: unknown): Promise<Accepted> {
     const jobs = making.then((job) => [job]);
     const [inserted] = await this.submitMany(jobs, transaction);
     if (!inserted) throw new TypeError('One job gives one answer');
     return inserted;
   }
 
-  async submitMany(making: Promise<readonly NewJob[]>, transaction?: unknown): Promise<readonly Inserted[]> {
+  async submitMany(making: Promise<readonly NewJob[]>, transaction?: unknown): Promise<readonly Accepted[]> {
     const jobs = await making;
     if (transaction !== undefined && transaction !== null) {
       throw new TestingNeedsDatabaseError('enqueue.transaction');
     }
     const inserted = this.#insert(jobs);
     announce(this.events, jobs, inserted, this.now.getTime());
-    return inserted;
+    return accepted(jobs, inserted);
+  }
+
+  /** Saved at once: there is nothing to wait for. */
+  async submitBuffered(making: Promise<readonly NewJob[]>): Promise<Buffered> {
+    await this.submitMany(making);
+    return { saved: Promise.resolve() };
+  }
+
+  /** The `transaction` option of the module is refused. */
+  inTransaction(): boolean {
+    return false;
   }
 
   get(id: string): Promise<JobView | undefined> {

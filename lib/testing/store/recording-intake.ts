@@ -1,4 +1,5 @@
 import { Intake, type Submitted } from '../../intake/intake.js';
+import { type Buffered } from '../../intake/save-buffer.js';
 import { type NewJob } from '../../store/job-store.js';
 
 /** Remembers the ids of what came in, so that the tester can ask the store what became of it. */
@@ -23,6 +24,16 @@ export class RecordingIntake extends Intake {
     const inserted = await super.submitMany(making, transaction);
     this.#record(inserted);
     return inserted;
+  }
+
+  /** Saved at once, so that a test need not wait for what it is about to run; what is wrong with a job it hears by `saved`. */
+  override async submitBuffered(making: Promise<readonly NewJob[]>): Promise<Buffered> {
+    const buffered = await super.submitBuffered(making);
+    await buffered.saved.then(
+      async () => this.#record((await making).map(({ id }) => ({ outcome: 'created', id }))),
+      () => undefined,
+    );
+    return buffered;
   }
 
   /** One that came in another way. */
