@@ -1,5 +1,6 @@
 import { type DynamicModule, Module, type ModuleMetadata, type Provider } from '@nestjs/common';
 import { DiscoveryModule, ModulesContainer } from '@nestjs/core';
+import { RatchetBuckets } from './buckets/ratchet-buckets.js';
 import { RatchetRuntime } from './engine/runtime.js';
 import { RatchetEvents } from './observability/ratchet-events.js';
 import { RatchetMonitor } from './observability/ratchet-monitor.js';
@@ -46,6 +47,7 @@ export class RatchetCoreModule {
       exports: [
         JobScheduler,
         RecurringScheduler,
+        RatchetBuckets,
         RatchetEvents,
         RatchetMonitor,
         RatchetRuntime,

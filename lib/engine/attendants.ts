@@ -77,6 +77,7 @@ export class Attendants {
       locks,
       clock,
       events,
+      ...(engine.buckets ? { buckets: engine.buckets } : {}),
       ...(schedules
         ? { schedules: new ScheduleSweep({ store: schedules, convergenceMs, historyMs, logger }) }
         : {}),

@@ -2,6 +2,7 @@ import { counted } from '../errors/counted.js';
 import { tellRescued } from '../buckets/rescuer.js';
 import { type Clock } from '../cluster/clock.js';
 import { type EngineEvents } from '../observability/engine-events.js';
+import { type BucketStore } from '../store/bucket-store.js';
 import {
   type JobStore,
   type NodeRef,
@@ -36,6 +37,7 @@ export interface MaintenanceParts {
   readonly locks: LockStore;
   readonly clock: Clock;
   readonly events: EngineEvents;
+  readonly buckets?: Pick<BucketStore, 'agreeOnPriorities'>;
   /** Of recurring schedules. */
   readonly schedules?: { run(): Promise<void>; forget(signal: AbortSignal): Promise<void> };
   readonly retention: RetentionRequest;
@@ -48,7 +50,8 @@ export interface MaintenanceParts {
 
 /**
  * The housekeeping of the schema, each task on one node at a time: partitions ahead and retention every hour, and every
- * minute a look for jobs in lanes that nobody serves, for claims of buckets that do not exist, and for recurring schedules that no
+ * minute a look for jobs in lanes that nobody serves, for claims of buckets that do not exist, for priorities that the nodes of a lane have
+ * switched off, and for recurring schedules that no
  * node has any more.
  */
 export class Maintenance {
@@ -97,6 +100,7 @@ export class Maintenance {
           await inTurn(
             async () => unserved.tell(await store.unservedLanes()),
             () => this.#orphans(signal),
+            async () => parts.buckets?.agreeOnPriorities(),
             async () => parts.schedules?.run(),
           );
         },

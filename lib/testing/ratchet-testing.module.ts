@@ -1,5 +1,6 @@
 import { type DynamicModule, Module, type Provider } from '@nestjs/common';
 import { DiscoveryModule, ModulesContainer } from '@nestjs/core';
+import { RatchetBuckets } from '../buckets/ratchet-buckets.js';
 import { ClusterCoordinator } from '../cluster/cluster-coordinator.js';
 import { ClusterMessages } from '../cluster/cluster-messages.js';
 import { Clock } from '../cluster/clock.js';
@@ -29,6 +30,7 @@ import { SchedulerChildIntake } from '../scheduler/scheduler-child-intake.js';
 import { RecurringScheduler } from '../scheduler/recurring/recurring-scheduler.js';
 import { ResultWaiter } from '../scheduler/results/result-waiter.js';
 import { JobStore } from '../store/job-store.js';
+import { BucketStore } from '../store/bucket-store.js';
 import { LockStore } from '../store/lock-store.js';
 import { ScheduleStore } from '../store/schedule-store.js';
 import { handlersUnderTest } from './handlers-under-test.js';
@@ -75,6 +77,7 @@ export class RatchetTestingModule {
       exports: [
         JobScheduler,
         RecurringScheduler,
+        RatchetBuckets,
         RatchetEvents,
         RatchetMonitor,
         RatchetRuntime,
@@ -99,6 +102,7 @@ function providers(options: RatchetTestingOptions): Provider[] {
     { provide: Clock, useFactory: () => new VirtualClock(() => startMs) },
     { provide: JobStore, useFactory: () => refusal<JobStore>('JobStore') },
     { provide: LockStore, useFactory: () => refusal<LockStore>('LockStore') },
+    { provide: BucketStore, useFactory: () => refusal<BucketStore>('BucketStore') },
     {
       provide: ScheduleStore,
       inject: [JobList, HandlerRegistry],
@@ -163,6 +167,12 @@ function providers(options: RatchetTestingOptions): Provider[] {
         RESOLVED_OPTIONS,
       ],
       useFactory: recurringScheduler,
+    },
+    {
+      provide: RatchetBuckets,
+      inject: [BucketStore, ClusterMessages, EngineEvents],
+      useFactory: (store: BucketStore, messages: ClusterMessages, events: EngineEvents) =>
+        new RatchetBuckets({ store, messages, events }),
     },
     {
       provide: ChildIntake,
