@@ -56,8 +56,7 @@ export function daysLeft(days: number, ageMs: number): number {
 interface SeenLoop {
   readonly bucket: { readonly ref: BucketRef; readonly status: BucketStatus };
   readonly claims: { readonly size: number };
-  readonly waiting: number;
-  readonly buffered?: number;
+  readonly turns: { readonly outbox: { readonly size: number }; readonly buffer: { readonly size: number } };
   readonly deposed: boolean;
   readonly pace: BucketSnapshot['poll'];
 }
@@ -66,8 +65,7 @@ interface SeenLoop {
 export function bucketSnapshot({
   bucket,
   claims,
-  waiting,
-  buffered = 0,
+  turns: { outbox, buffer },
   deposed,
   pace,
 }: SeenLoop): BucketSnapshot {
@@ -79,8 +77,8 @@ export function bucketSnapshot({
     kind,
     status: deposed ? 'lost' : bucket.status,
     running: claims.size,
-    buffered,
-    waiting,
+    buffered: buffer.size,
+    waiting: outbox.size,
     poll: pace,
   };
 }
@@ -94,7 +92,7 @@ export function laneSnapshot(lane: string, slots: number, loops: readonly SeenLo
     ...(shown ? { bucket: shown.bucket.status, poll: shown.pace } : {}),
     slots,
     running: loops.reduce((sum, { claims }) => sum + claims.size, 0),
-    waiting: loops.reduce((sum, { waiting }) => sum + waiting, 0),
+    waiting: loops.reduce((sum, { turns }) => sum + turns.outbox.size, 0),
   };
 }
 

@@ -23,7 +23,7 @@ const BROKEN_TURN_DELAY_MS = 1_000;
  */
 export class ExchangeLoop {
   readonly #parts: ExchangeLoopParts;
-  readonly #turns: BucketTurns;
+  readonly turns: BucketTurns;
   readonly #floors: FloorKeeper;
   readonly #next: NextLook;
   readonly #alarm: Alarm;
@@ -54,7 +54,7 @@ export class ExchangeLoop {
       onChange: () => this.wake(),
       onFault: (where, error) => void parts.faults.failed(where, error),
     });
-    this.#turns = new BucketTurns(
+    this.turns = new BucketTurns(
       parts,
       this.#floors,
       () => this.#changed(),
@@ -67,27 +67,22 @@ export class ExchangeLoop {
   }
 
   get claims(): RunningClaims {
-    return this.#turns.claims;
+    return this.turns.claims;
   }
 
   /** Jobs that it has claimed ahead. */
   get buffered(): number {
-    return this.#turns.buffer.size;
+    return this.turns.buffer.size;
   }
 
   /** No body runs or waits to run, nothing waits to be recorded, no exchange is in flight. */
   get idle(): boolean {
-    return this.claims.size === 0 && this.#turns.buffer.empty && this.recorded;
+    return this.claims.size === 0 && this.turns.buffer.empty && this.recorded;
   }
 
   /** Nothing waits to be recorded, no exchange is in flight, and no transaction of a handler is being committed. */
   get recorded(): boolean {
-    return this.#turns.recorded;
-  }
-
-  /** Outcomes that are not recorded yet. */
-  get waiting(): number {
-    return this.#turns.outbox.size;
+    return this.turns.recorded;
   }
 
   /** {@link ExchangeLoop.recorded}, and the database refused none of it. */
@@ -97,7 +92,7 @@ export class ExchangeLoop {
 
   /** Outcomes that the database refused, each although it stood alone. */
   get refused(): number {
-    return this.#turns.outbox.parked;
+    return this.turns.outbox.parked;
   }
 
   /** How it looks for work that nobody tells it of. */
@@ -153,21 +148,21 @@ export class ExchangeLoop {
     this.#claiming = false;
     const dueInMs = this.#next.dueInMs(this.#nowMs());
     if (Number.isFinite(dueInMs)) this.#parts.onHandedOver(this.bucket.ref.lane, dueInMs);
-    this.#turns.stopAccepting();
+    this.turns.stopAccepting();
     this.#floors.stop();
-    if (this.#turns.outbox.fresh > 0) this.#schedule();
+    if (this.turns.outbox.fresh > 0) this.#schedule();
     else this.#rest();
   }
 
   /** The claim of a job was canceled. True when it was here. */
   cancel(jobId: string, claimSeq: string | undefined): boolean {
-    const waited = this.#turns.buffer.cancel(jobId, claimSeq);
+    const waited = this.turns.buffer.cancel(jobId, claimSeq);
     return this.claims.abort(jobId, claimSeq, 'canceled') || waited;
   }
 
   /** Another node has free slots and found nothing: half of what was claimed ahead goes back, if that is more than runs here. */
   share(): void {
-    if (this.#claiming && this.#turns.share()) this.#schedule();
+    if (this.#claiming && this.turns.share()) this.#schedule();
   }
 
   /**
@@ -175,8 +170,8 @@ export class ExchangeLoop {
    * the database refuses, now or from now on, are handed back too: they would be stranded.
    */
   release(): number {
-    this.#turns.waitForLocks();
-    this.#turns.outbox.giveBackRefused();
+    this.turns.waitForLocks();
+    this.turns.outbox.giveBackRefused();
     const released = this.claims.release(this.#parts.releaseError);
     this.#schedule();
     return released;
@@ -199,27 +194,17 @@ export class ExchangeLoop {
     return this.#recordedWaiters.wait(this.recorded);
   }
 
-  /** The exchange that is in flight now, if any, has been answered and worked in. */
-  landed(): Promise<void> {
-    return this.#turns.landed();
-  }
-
-  /** Every claim that this bucket has an account of. */
-  known(): { id: string; claimSeq: string }[] {
-    return this.#turns.known();
-  }
-
   /** A claim of this bucket that nobody knew: it is run here. False: it is known by now, or has ended since. */
   adopt(job: ClaimedJob, seen: ReadonlySet<string>): boolean {
-    if (this.#stopped || !this.#turns.adopt(job, seen)) return false;
+    if (this.#stopped || !this.turns.adopt(job, seen)) return false;
     this.#schedule();
     return true;
   }
 
   /** What the database refused even alone is tried again. */
   retryRefused(): void {
-    if (this.#turns.outbox.parked === 0) return;
-    this.#turns.outbox.unpark();
+    if (this.turns.outbox.parked === 0) return;
+    this.turns.outbox.unpark();
     this.#schedule();
   }
 
@@ -227,7 +212,7 @@ export class ExchangeLoop {
   depose(): void {
     if (this.#deposed) return;
     this.#deposed = true;
-    this.#turns.buffer.clear();
+    this.turns.buffer.clear();
     this.stopClaiming();
     this.claims.abortAll('lost');
     const { bucket, events, onDeposed } = this.#parts;
@@ -240,7 +225,7 @@ export class ExchangeLoop {
   }
 
   #changed(): void {
-    if (this.#turns.outbox.fresh > 0 || this.#turns.progress.size > 0 || this.#look) this.#schedule();
+    if (this.turns.outbox.fresh > 0 || this.turns.progress.size > 0 || this.#look) this.#schedule();
     else this.#rest();
     this.#tellIdle();
   }
@@ -256,10 +241,10 @@ export class ExchangeLoop {
   }
 
   async #run(): Promise<void> {
-    if (this.#running || this.#stopped) return;
+    if (this.#running) return;
     this.#running = true;
     try {
-      while (this.#mayTurn() && (await this.#turn())) {
+      while (!this.#stopped && this.#nowMs() >= this.#notBeforeMs && (await this.#turn())) {
         // Handlers that end within this tick ride on the very next turn.
         await new Promise((resolve) => setImmediate(resolve));
       }
@@ -277,15 +262,15 @@ export class ExchangeLoop {
   /** False: there is nothing to do. */
   async #turn(): Promise<boolean> {
     const wakeups = this.#wakeups;
-    if (this.#turns.unsure) {
-      this.#follow(await this.#turns.reconcile(), wakeups);
+    if (this.turns.unsure) {
+      this.#follow(await this.turns.reconcile(), wakeups);
       return true;
     }
     const plan = this.#plan();
     if (plan === undefined) return false;
     this.#next.looking();
     const beganMs = this.#nowMs();
-    const result = await this.#turns.send(plan);
+    const result = await this.turns.send(plan);
     this.#follow(result, wakeups);
     if (result.kind === 'answered' && result.answer.spawned.length > 0) {
       this.#parts.onSpawned(result.answer.spawned, this.#nowMs() - beganMs);
@@ -293,13 +278,9 @@ export class ExchangeLoop {
     return true;
   }
 
-  #mayTurn(): boolean {
-    return !this.#stopped && this.#nowMs() >= this.#notBeforeMs;
-  }
-
   #plan(change: Partial<TurnSituation> = {}): TurnPlan | undefined {
     return planTurn({
-      ...this.#turns.situation(),
+      ...this.turns.situation(),
       skippedDue: this.#nowMs() >= this.#skippedAgainMs,
       look: this.#look,
       claiming: this.#claiming && !this.#held,
@@ -330,6 +311,7 @@ export class ExchangeLoop {
         this.#heed(result.consequences);
         if (!answer.owned) this.depose();
         else if (answer.completing) this.#complete();
+        else if (answer.paused) this.turns.giveUp();
       }
     }
   }
@@ -388,11 +370,11 @@ export class ExchangeLoop {
   #sleepMs(nowMs: number): number | undefined {
     if (this.#notBeforeMs > nowMs) return this.#notBeforeMs - nowMs;
     // Timers may ring a fraction too early: the time for a turn may have come since the loop looked.
-    if (this.#turns.unsure || this.#plan() !== undefined) return 0;
+    if (this.turns.unsure || this.#plan() !== undefined) return 0;
     const waits: number[] = [];
     const lookInMs = this.#next.inMs(nowMs, this.#situation());
     if (lookInMs !== undefined) waits.push(lookInMs);
-    if (this.#turns.outbox.size > 0) waits.push(Math.max(0, this.#skippedAgainMs - nowMs));
+    if (this.turns.outbox.size > 0) waits.push(Math.max(0, this.#skippedAgainMs - nowMs));
     return waits.length === 0 ? undefined : Math.min(...waits);
   }
 

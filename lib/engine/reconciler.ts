@@ -66,7 +66,7 @@ export class Reconciler {
       await debug.reach('reconcile.sending', 'interval');
       const answer = await store.reconcile({
         buckets: [...loops.values()].map((loop) => loop.bucket.ref),
-        known: [...loops.values()].flatMap((loop) => loop.known()),
+        known: [...loops.values()].flatMap((loop) => loop.turns.known()),
         unsettled: [],
       });
       await debug.reach('reconcile.answered', 'interval');
@@ -74,7 +74,7 @@ export class Reconciler {
       for (const { bucketId, job } of answer.strays) {
         const loop = loops.get(bucketId);
         if (!loop) continue;
-        await loop.landed();
+        await loop.turns.landed();
         if (!this.#stopped && loop.adopt(job, seen.get(bucketId) ?? new Set())) strays += 1;
       }
       for (const id of answer.deposed) loops.get(id)?.depose();

@@ -75,6 +75,8 @@ export interface ExchangeAnswer {
   readonly owned: boolean;
   /** Somebody asked for its end: it claims nothing any more. */
   readonly completing: boolean;
+  /** Its lane is paused: nothing is claimed, and nothing that was claimed ahead may begin. Told of turns that would do one of them. */
+  readonly paused: boolean;
   /** Of those that were to begin: their claims stand no more, or a pause was asked for. They must not begin. */
   readonly gone: readonly string[];
   /** Ids that were recorded. */

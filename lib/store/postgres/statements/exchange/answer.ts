@@ -3,7 +3,7 @@ import { type ExchangeAnswer, type ExchangeRequest } from '../../../job-store.js
 import { type ClaimedJobRow, decodeClaimedJob } from '../claimed-job.js';
 
 interface ExchangeRow extends ClaimedJobRow {
-  tag: 'claimed' | 'skipped' | 'lost' | 'gone' | 'spawned' | 'owned' | 'completing' | 'deposed';
+  tag: 'claimed' | 'skipped' | 'lost' | 'gone' | 'spawned' | 'owned' | 'paused' | 'completing' | 'deposed';
   number: number | null;
 }
 
@@ -12,7 +12,7 @@ export function decodeExchange(request: ExchangeRequest, rows: readonly object[]
   const claimed: ExchangeRow[] = [];
   const ids: Record<'skipped' | 'lost' | 'gone', string[]> = { skipped: [], lost: [], gone: [] };
   const spawned: { lane: string; priority: PriorityRank }[] = [];
-  let status: 'owned' | 'completing' | 'deposed' = 'deposed';
+  let status: 'owned' | 'paused' | 'completing' | 'deposed' = 'deposed';
   let nextDueInMs: number | undefined;
   for (const row of rows as readonly ExchangeRow[]) {
     switch (row.tag) {
@@ -37,6 +37,7 @@ export function decodeExchange(request: ExchangeRequest, rows: readonly object[]
   return {
     owned: status !== 'deposed',
     completing: status === 'completing',
+    paused: status === 'paused',
     recorded: request.settle.map((settlement) => settlement.id).filter((id) => !unrecorded.has(id)),
     ...ids,
     claimed: claimed.map(decodeClaimedJob),

@@ -37,10 +37,12 @@ export interface ExchangeStatement extends Statement {
  */
 export function exchangeStatement(schema: string, shape: ExchangeShape): ExchangeStatement {
   const now = `(now() + @offset::bigint * interval '1 millisecond')`;
-  const { claiming, marking, failing } = shape;
-  const paused = claiming
-    ? `, exists (select from ${schema}.lane l where l.name = @lane::text and l.paused_at is not null) as paused`
-    : '';
+  const { claiming, marking } = shape;
+  const paused =
+    claiming || marking
+      ? `, exists (select from ${schema}.lane l where l.name = @lane::text and l.paused_at is not null) as paused`
+      : '';
+  const saysPaused = paused ? " when paused then 'paused'" : '';
   const parts = [
     `bucket_row as (
   select b.status${paused} from ${schema}.bucket b
@@ -53,16 +55,15 @@ export function exchangeStatement(schema: string, shape: ExchangeShape): Exchang
   ];
   const { text, names } = numbered(`
 with ${parts.join(',\n')}
-${answers(schema, now, claiming, marking, failing).join('\nunion all\n')}`);
+${answers(schema, now, shape, saysPaused).join('\nunion all\n')}`);
   return { name: shapeName(shape), text, names };
 }
 
 function answers(
   schema: string,
   now: string,
-  claiming: boolean,
-  marking: boolean,
-  failing: boolean,
+  { claiming, marking, failing }: ExchangeShape,
+  paused: string,
 ): readonly string[] {
   // The first of them gives the columns their types.
   const claimed = claiming
@@ -82,7 +83,7 @@ function answers(
         ]
       : []),
     ...(failing ? [`select 'spawned', ${nulls({ lane: 'f.lane' })}, f.priority from failure_jobs f`] : []),
-    `select coalesce((select case status when 'active' then 'owned' else 'completing' end from bucket_row), 'deposed'), ${nulls({})},
+    `select coalesce((select case when status = 'completing' then 'completing'${paused} else 'owned' end from bucket_row), 'deposed'), ${nulls({})},
        ${claiming ? nextDue(schema, now) : 'null'}`,
   ];
 }
