@@ -129,6 +129,16 @@ describe('WorkerThreadBeater', () => {
     expect(connections).toHaveLength(1);
   });
 
+  it('ends as soon as its connection is closed', async () => {
+    subject = await Subject.create();
+    subject.beater.update(subject.state());
+    await subject.next(answered);
+    const beganMs = performance.now();
+    await subject.beater.stop();
+    // A goodbye of the connection that takes too long is waited for half a second.
+    expect(performance.now() - beganMs).toBeLessThan(450);
+  });
+
   it('beats on while the main thread is blocked', async () => {
     subject = await Subject.create();
     subject.beater.update(subject.state());

@@ -192,7 +192,11 @@ async function stop() {
   const used = client;
   client = undefined;
   if (used) {
-    await Promise.race([used.end().catch(() => {}), new Promise((resolve) => setTimeout(resolve, 500))]);
+    // A timer that is left behind would keep the thread alive, and whoever waits for its end.
+    let limit;
+    const late = new Promise((resolve) => (limit = setTimeout(resolve, 500)));
+    await Promise.race([used.end().catch(() => {}), late]);
+    clearTimeout(limit);
     used.connection.stream.destroy();
   }
   parentPort.postMessage({ type: 'stopped' });
