@@ -72,6 +72,9 @@ export class NodeEngine {
       failureHandlers.map(({ lane }) => lane),
     );
     events.on('rescued', (report) => wakeups.rescued(report));
+    events.on('bucket', ({ bucket, lane, from, to }) =>
+      logger.debug?.(`bucket ${bucket} of lane "${lane}": ${from} to ${to}`),
+    );
     events.on('coordinator', () => {
       for (const loop of this.loops) loop.repace();
     });
