@@ -4,7 +4,6 @@ import { type ClusterMessages } from '../../cluster/cluster-messages.js';
 import { currentJob } from '../../engine/async-context.js';
 import { faultDelayMs } from '../../engine/backoff-delay.js';
 import { EngineFaults } from '../../engine/engine-faults.js';
-import { laneSettings } from '../../buckets/lanes-of-node.js';
 import { type EngineSettings } from '../../engine/engine-settings.js';
 import { guardedLogger, type LineLogger } from '../../engine/line-logger.js';
 import {
@@ -80,12 +79,11 @@ export class ResultWaiter {
 
   constructor(parts: ResultWaiterParts) {
     const { clock, pacing = clock, events, messages, settings } = parts;
-    const slotsOf = (lane: string): number => laneSettings(settings, lane).concurrency;
     this.#parts = parts;
     this.#pacing = pacing;
     this.#faults = new EngineFaults(pacing, this.#logger, events);
     this.#announcer = new AwaitAnnouncer(pacing, messages);
-    this.#laneWaits = new LaneWaits(slotsOf, pacing, this.#logger);
+    this.#laneWaits = new LaneWaits(settings, pacing, this.#logger);
   }
 
   /** The promise of `JobHandle.result()`. */
