@@ -6,11 +6,11 @@ import { defineJob, Job, JobScheduler, RatchetModule } from '../dist/index.js';
 
 export const Noop = defineJob('bench.noop');
 
-/** Starts an app; `onRun(payload)` is called by each execution. */
+/** Starts an app; `onRun(payload, context)` is called by each execution, which ends with what it returns. */
 export async function startApp(url, options, onRun = () => {}) {
   class Handlers {
-    async run(payload) {
-      onRun(payload);
+    async run(payload, context) {
+      await onRun(payload, context);
     }
   }
   Job(Noop)(Handlers.prototype, 'run', Object.getOwnPropertyDescriptor(Handlers.prototype, 'run'));

@@ -4,6 +4,7 @@ import { Noop, startApp } from './app.mjs';
 import { fill, medianTurnMs, openStore } from './turns.mjs';
 
 const JOBS = 50_000;
+const AHEAD_JOBS = 100_000;
 const now = () => performance.now();
 export const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
 
@@ -18,9 +19,9 @@ async function withClient(url, work) {
 }
 
 /** Jobs a second, from the first handler's start until the last outcome is recorded. */
-export const drain = (slots) => async (url) => {
+const drainOf = (jobs, options) => async (url) => {
   const filler = await startApp(url, { worker: false });
-  for (let n = 0; n < JOBS; n += 10_000) {
+  for (let n = 0; n < jobs; n += 10_000) {
     await filler.scheduler.enqueueMany(
       Noop,
       Array.from({ length: 10_000 }, (_, i) => ({ payload: { n: n + i } })),
@@ -32,9 +33,9 @@ export const drain = (slots) => async (url) => {
   let done = 0;
   let finish;
   const finished = new Promise((resolve) => (finish = resolve));
-  const worker = await startApp(url, { concurrency: slots }, () => {
+  const worker = await startApp(url, options, () => {
     started ??= now();
-    if (++done === JOBS) finish();
+    if (++done === jobs) finish();
   });
   await finished;
   const seconds = await withClient(url, async (client) => {
@@ -44,8 +45,18 @@ export const drain = (slots) => async (url) => {
     }
   });
   await worker.close();
-  return JOBS / seconds;
+  return jobs / seconds;
 };
+
+export const drain = (slots) => drainOf(JOBS, { concurrency: slots });
+
+/** The same with jobs that are claimed ahead. */
+export const drainAhead = (slots, { bufferSize = 500, buckets = 1, exchange = 1 } = {}) =>
+  drainOf(AHEAD_JOBS, {
+    concurrency: slots,
+    lanes: { default: { bufferSize, buckets } },
+    pool: { exchange },
+  });
 
 /** Jobs a second through `enqueueMany`, 10 000 a call. */
 export async function enqueueMany(url) {
