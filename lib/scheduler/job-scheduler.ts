@@ -62,6 +62,7 @@ export class JobScheduler {
    *   (`onConflict: 'return'`).
    * @throws InvalidEnqueueOptionError, PayloadNotJsonError, PayloadInvalidError, PayloadTooLargeError before anything is sent.
    * @throws BusinessKeyHeldError when a live job holds the business key; your transaction can go on.
+   * @throws PriorityDisabledError when every live node of the lane has switched the priority off; your transaction can go on.
    * @throws EnqueueConflictError (`retryable`) when another transaction stood in the way.
    * @throws TransactionNotActiveError, TransactionReleasedError, ForeignTransactionError for a `transaction` that cannot be joined.
    * @throws EnqueueInDoubtError when the database was lost and nobody can say whether the job was saved.

@@ -22,6 +22,7 @@ const NEED_DATABASE: readonly string[] = [
   'jobStore',
   'lockStore',
   'scheduleStore',
+  'bucketStore',
   'startupCoordinator',
   'coordinator',
   'nodeIdentity',

@@ -76,6 +76,8 @@ describe('a beat', () => {
       lost: false,
       notices: [],
       scheduleInMs: undefined,
+      cordoned: false,
+      buffersElsewhere: false,
     });
     const [view] = await store.nodes();
     expect(view).toMatchObject({ id: 'a', epoch: node.epoch, state: 'running', running: 3, lagMs: 13 });

@@ -11,6 +11,7 @@ import {
   JobStore,
   LockStore,
   type PayloadOf,
+  RatchetBuckets,
   RatchetModule,
   RatchetRuntime,
   RetryPolicy,
@@ -77,6 +78,7 @@ describe('RatchetTestingModule', () => {
   it.each([
     ['a transaction', (app: TestingModule) => enqueueIn(app, { isTransactionActive: true })],
     ['the store', (app: TestingModule) => app.get(JobStore).get('x')],
+    ['the list of buckets', (app: TestingModule) => app.get(RatchetBuckets).list()],
     ['leases', (app: TestingModule) => app.get(LockStore).tryLock('x', 1, { id: 'a', epoch: '1' })],
   ])('says that %s needs a database, and how to get one', async (_what, use) => {
     const app = await compile();
@@ -87,7 +89,7 @@ describe('RatchetTestingModule', () => {
     });
   });
 
-  it.each(['dataSource', 'connection', 'transaction', 'jobStore', 'clock'])(
+  it.each(['dataSource', 'connection', 'transaction', 'jobStore', 'bucketStore', 'clock'])(
     'refuses the option %s',
     async (key) => {
       await expect(compile({ [key]: () => undefined })).rejects.toMatchObject({

@@ -136,6 +136,7 @@ export class RecurringScheduler {
    *
    * @throws RecurringScheduleNotFoundError
    * @throws NodeScheduleError with scope `node`.
+   * @throws PriorityDisabledError when every live node of its lane has switched its priority off.
    * @throws InvalidRecurringOptionError, and what `enqueue` throws for the payload.
    *
    * @example
