@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { createStore, registerTestNode, transactionOf } from '../support/store.js';
+import { createStore, newJob, registerTestNode, transactionOf } from '../support/store.js';
+import { type BucketRef } from '../../lib/store/job-store.js';
 import { type PostgresJobStore } from '../../lib/store/postgres/postgres-job-store.js';
 
 let database: TestDatabase;
@@ -32,6 +33,32 @@ describe('reachedBy', () => {
 });
 
 describe('setBucketStatus', () => {
+  it('moves those that are asked for in one tick together, each by a compare-and-set of its own', async () => {
+    const node = await registerTestNode(store);
+    const open = (): Promise<BucketRef> => store.openBucket(node, 'together');
+    const buckets = await Promise.all([open(), open(), open()]);
+    const [, stale, held] = buckets;
+    await database.query('update ratchet.bucket set epoch = epoch + 1 where id = $1', [stale.id]);
+    const complete = (bucket: BucketRef): Promise<boolean> =>
+      store.setBucketStatus(bucket, 'active', 'completing');
+    expect(await Promise.all(buckets.map(complete))).toEqual([true, false, true]);
+    const remove = (bucket: BucketRef): Promise<boolean> =>
+      store.setBucketStatus(bucket, 'completing', 'ready_to_delete');
+    await store.insert([newJob({ lane: 'together', name: 'held' })]);
+    await database.query(
+      `update ratchet.job set status = 1, begun_at = now(), bucket = $1 where lane = 'together'`,
+      [held.id],
+    );
+    expect(await Promise.all(buckets.map(remove))).toEqual([true, false, false]);
+    const left = await database.query(
+      `select id, status from ratchet.bucket where lane = 'together' order by created_at`,
+    );
+    expect(left).toEqual([
+      { id: stale.id, status: 'active' },
+      { id: held.id, status: 'completing' },
+    ]);
+  });
+
   it('deletes an empty bucket that is ready for it, and waits for the exchange in flight', async () => {
     const bucket = await store.openBucket(await registerTestNode(store), 'l');
     const exchange = await database.connect();

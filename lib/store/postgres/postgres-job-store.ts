@@ -47,6 +47,7 @@ import {
   type RescueRequest,
 } from '../membership.js';
 import { type BeatProgram, beatProgram } from './beat-program.js';
+import { BucketMoves } from './bucket-moves.js';
 import { JobInserter } from './insert/job-inserter.js';
 import { agreeOnPriorities } from './agree-on-priorities.js';
 import { cancel, holderOf, redrive } from './job-control.js';
@@ -60,13 +61,7 @@ import { Rescue } from './rescue.js';
 import { Retention } from './retention.js';
 import { fateOf, settleWithin, stands } from './settle-within.js';
 import { StartUp, type StartUpOptions } from './start-up.js';
-import {
-  deleteBucket,
-  deleteEmptyBucketsOf,
-  loseBucketsOf,
-  openBucket,
-  setBucketStatus,
-} from './statements/buckets.js';
+import { deleteEmptyBucketsOf, loseBucketsOf, openBucket } from './statements/buckets.js';
 import { recordLate } from './statements/late-outcome.js';
 import { decodeExchange } from './statements/exchange/answer.js';
 import { type ExchangeStatement, exchangeStatement } from './statements/exchange/exchange.js';
@@ -110,6 +105,7 @@ export class PostgresJobStore extends JobStore {
   readonly #queries: JobQueries;
   readonly #rescue: Rescue;
   readonly #startUp: StartUp;
+  readonly #moves: BucketMoves;
   readonly #retention: Retention;
   /** By shape, each made once. */
   readonly #exchanges = new Map<string, ExchangeStatement>();
@@ -119,6 +115,7 @@ export class PostgresJobStore extends JobStore {
     this.session = new PostgresSession(options);
     this.#queries = new JobQueries(this.session);
     this.#rescue = new Rescue(this.session);
+    this.#moves = new BucketMoves(this.session);
     this.#retention = new Retention(this.session);
     this.#inserter = new JobInserter(this.session, options.inlinePayloadBytes);
     this.#startUp = new StartUp(
@@ -188,16 +185,8 @@ export class PostgresJobStore extends JobStore {
     return { id, epoch: row['epoch'], lane, node, ...(priority === undefined ? {} : { priority }) };
   }
 
-  override async setBucketStatus(bucket: BucketRef, from: BucketStatus, to: BucketStatus): Promise<boolean> {
-    const rows = await this.session.service(setBucketStatus, [
-      this.session.offsetMs,
-      bucket.id,
-      bucket.epoch,
-      from,
-      to,
-    ]);
-    if (rows.length === 0 || to !== 'ready_to_delete') return rows.length > 0;
-    return (await this.session.service(deleteBucket, [bucket.id, bucket.epoch])).length > 0;
+  override setBucketStatus(bucket: BucketRef, from: BucketStatus, to: BucketStatus): Promise<boolean> {
+    return this.#moves.move(bucket, from, to);
   }
 
   override insert(jobs: readonly NewJob[], transaction?: StoreTransaction): Promise<readonly Inserted[]> {

@@ -19,22 +19,24 @@ select b.epoch, o.host, o.pid, (o.epoch = $4::bigint and o.cordoned_at is not nu
 });
 
 /**
- * `$1` offset, then id, epoch, from, to. Waits for the exchange in flight, which holds the row. A bucket that holds jobs is
+ * `$1` offset, then ids, their epochs, from, to. Waits for the exchange in flight, which holds the row. A bucket that holds jobs is
  * never `ready_to_delete`: it stays where those who look for lost work look.
  */
-export const setBucketStatus: MakeStatement = (schema) => ({
+export const setBucketStatuses: MakeStatement = (schema) => ({
   text: `
 update ${schema}.bucket b set status = $5, status_at = ${storeClock('$1')}
- where b.id = $2::uuid and b.epoch = $3::int and b.status = $4
+  from unnest($2::uuid[], $3::int[]) as m (id, epoch)
+ where b.id = m.id and b.epoch = m.epoch and b.status = $4
    and ($5 <> 'ready_to_delete' or not exists (select from ${schema}.job j where j.bucket = b.id and j.status = 1))
 returning b.id`,
 });
 
 /** Only a bucket that nothing claims into any more is deleted, so the look for its jobs cannot be overtaken by a claim. */
-export const deleteBucket: MakeStatement = (schema) => ({
+export const deleteBuckets: MakeStatement = (schema) => ({
   text: `
 with gone as (
-  delete from ${schema}.bucket b where b.id = $1::uuid and b.epoch = $2::int and b.status = 'ready_to_delete'
+  delete from ${schema}.bucket b using unnest($1::uuid[], $2::int[]) as m (id, epoch)
+   where b.id = m.id and b.epoch = m.epoch and b.status = 'ready_to_delete'
      and not exists (select from ${schema}.job j where j.bucket = b.id and j.status = 1)
   returning b.id
 ),
