@@ -8,11 +8,11 @@ import { type Finding } from './history-checker.js';
  * makes it so. The interleaving is forced. If a control is not found out, the chaos suite proves nothing any more.
  */
 const FENCE: Mutation = {
-  file: 'exchange.ts',
-  from: /where j\.claim_seq = s\.seq and j\.status is not distinct from 1 and j\.bucket is not distinct from \$2::uuid/g,
-  to: 'where j.status is not distinct from 1',
+  file: 'exchange/settle-part.ts',
+  from: /j\.claim_seq = s\.seq and j\.status is not distinct from 1 and j\.bucket is not distinct from @bucket::uuid/g,
+  to: 'j.status is not distinct from 1',
 };
-const SHARE_LOCK: Mutation = { file: 'exchange.ts', from: /\n +for share\n/g, to: '\n' };
+const SHARE_LOCK: Mutation = { file: 'exchange/exchange.ts', from: /\n +for share of b\n/g, to: '\n' };
 /** So that the exchange still waits when the other node, however slow it is to start, has noticed. */
 const PATIENT: Mutation = {
   file: 'pinned-settings.ts',

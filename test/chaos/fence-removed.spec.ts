@@ -9,9 +9,9 @@ import { pollOption } from '../support/poll.js';
  */
 const chaos = new ChaosFixture('fence-removed', [
   {
-    file: 'exchange.ts',
-    from: /where j\.claim_seq = s\.seq and j\.status is not distinct from 1 and j\.bucket is not distinct from \$2::uuid/g,
-    to: 'where j.status is not distinct from 1',
+    file: 'exchange/settle-part.ts',
+    from: /j\.claim_seq = s\.seq and j\.status is not distinct from 1 and j\.bucket is not distinct from @bucket::uuid/g,
+    to: 'j.status is not distinct from 1',
   },
 ]);
 
