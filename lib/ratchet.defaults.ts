@@ -21,6 +21,7 @@ export const DEFAULTS = Object.freeze({
     deepIdleAfter: '5m',
   }),
   heartbeat: Object.freeze({ interval: '10s', grace: '30s', stallLimit: '5m' }),
+  fallbackAfter: '150s',
   maxCrashRedeliveries: 3,
   drainTimeout: '25s',
   idempotencyExpiry: '24h',

@@ -137,6 +137,13 @@ export interface RatchetSettings {
         stallLimit?: Duration | undefined;
       }
     | undefined;
+  /**
+   * Due jobs that no live node serves (their lane, or their priority in it) for longer get a fallback bucket on a node that has their
+   * handlers, and a warning that says what is missing in the configuration.
+   *
+   * @defaultValue `'150s'`
+   */
+  fallbackAfter?: Duration | undefined;
   /** How often a job whose node died is run again before it goes to the dead letter. @defaultValue `3` */
   maxCrashRedeliveries?: number | undefined;
   /** How long a drain waits for running jobs before it gives them back. @defaultValue `'25s'` */

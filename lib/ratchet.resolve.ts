@@ -149,6 +149,7 @@ function readEngine(
     priorityBoostMs: readBoost(reader),
     poll: readPoll(reader.section('poll')),
     heartbeat: readHeartbeat(reader.section('heartbeat')),
+    fallbackAfterMs: reader.duration('fallbackAfter', DEFAULTS.fallbackAfter, '1s', '1d'),
     maxCrashRedeliveries: reader.whole('maxCrashRedeliveries', DEFAULTS.maxCrashRedeliveries, 0, 1_000),
     drainTimeoutMs: reader.duration('drainTimeout', DEFAULTS.drainTimeout, 0, '1d'),
     limits: readLimits(reader.section('limits')),

@@ -11,7 +11,7 @@ export class Bucket {
 
   constructor(
     readonly ref: BucketRef,
-    private readonly store: JobStore,
+    private readonly store: Pick<JobStore, 'setBucketStatus'>,
     private readonly events: EngineEvents,
   ) {}
 

@@ -1,3 +1,4 @@
+import { type FallbackWatch } from '../buckets/fallback-watch.js';
 import { Maintenance } from '../maintenance/maintenance.js';
 import { type Recurring } from '../recurring/recurring.js';
 import { ScheduleSweep } from '../recurring/schedule-sweep.js';
@@ -16,12 +17,14 @@ export interface AttendantsParts {
   readonly logger: LineLogger;
   readonly loops: () => readonly ExchangeLoop[];
   readonly recurring: Recurring | undefined;
+  /** Not where nothing is run. */
+  readonly fallback: FallbackWatch | undefined;
   /** Without it the schedules of the cluster are not looked after. */
   readonly schedules: ScheduleStore | undefined;
   readonly beatNow: () => void;
 }
 
-/** What acts in the name of a node beside its lanes, for as long as it has that name: messages, housekeeping, recurring schedules. */
+/** What acts in the name of a node beside its lanes, for as long as it has that name: messages, housekeeping, recurring schedules, lanes that nobody serves. */
 export class Attendants {
   readonly #parts: AttendantsParts;
   #messenger: Messenger | undefined;
@@ -34,7 +37,7 @@ export class Attendants {
 
   /** Begins, or begins anew under another name. */
   attend(node: NodeRef): void {
-    const { engine, loops, beatNow, recurring } = this.#parts;
+    const { engine, loops, beatNow, recurring, fallback } = this.#parts;
     const { messages, events } = engine;
     this.#messenger?.stop();
     this.#messenger = new Messenger({ messages, events, loops, onCatchUp: beatNow });
@@ -43,6 +46,7 @@ export class Attendants {
     this.#maintenance = this.#maintenanceOf(node);
     this.#maintenance.start();
     recurring?.attend(node);
+    fallback?.attend(node);
   }
 
   /** What the database has kept for this node. */
@@ -59,7 +63,8 @@ export class Attendants {
 
   /** Nothing acts by itself any more. Messages are still heard. */
   async stopTimers(): Promise<void> {
-    await Promise.all([this.#maintenance?.stop(), this.#parts.recurring?.stop()]);
+    const { recurring, fallback } = this.#parts;
+    await Promise.all([this.#maintenance?.stop(), recurring?.stop(), fallback?.stop()]);
   }
 
   stopListening(): void {

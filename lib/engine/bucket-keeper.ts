@@ -27,6 +27,8 @@ export interface BucketKeeperParts {
   readonly patience: Patience;
   readonly registration: NodeRegistration;
   readonly cordon: Cordon;
+  /** This one, and none after it: a fallback bucket. */
+  readonly given?: Bucket;
   /** Makes the loop of a bucket, without starting it. */
   readonly loopOf: (bucket: Bucket, end: LoopEnd) => ExchangeLoop;
 }
@@ -61,6 +63,8 @@ export class BucketKeeper {
   #ready: Bucket | undefined;
   /** Of buckets that were taken away or drained and hold nothing. */
   #removing: Promise<unknown> = Promise.resolve();
+  /** Moves of buckets that are retired. */
+  #completed: Promise<unknown> = Promise.resolve();
   #serving = false;
   #leaving = false;
   #stopped = false;
@@ -75,6 +79,11 @@ export class BucketKeeper {
 
   get loops(): readonly ExchangeLoop[] {
     return [...this.#loops];
+  }
+
+  /** Whether it has a bucket that it does not end yet. */
+  get claims(): boolean {
+    return !this.#leaving && this.loops.some((loop) => !this.#followed.has(loop));
   }
 
   /**
@@ -106,6 +115,19 @@ export class BucketKeeper {
     loop.start();
   }
 
+  /** Ends what it serves, without a successor: no further claim, and when what runs has ended the bucket is removed. */
+  retire(): void {
+    const loop = this.loops.find((one) => !this.#followed.has(one));
+    if (!loop) return;
+    this.#followed.add(loop);
+    loop.stopClaiming();
+    const { bucket } = loop;
+    const completed = bucket.status === 'active' ? bucket.moveTo('completing') : Promise.resolve(true);
+    this.#completed = completed
+      .catch((error: unknown) => this.#parts.faults.failed('removal of a bucket', error))
+      .then(() => void loop.whenIdle().then(() => this.#retire(loop)));
+  }
+
   /** No further claim and no further bucket. */
   stopClaims(): void {
     this.#leaving = true;
@@ -121,6 +143,7 @@ export class BucketKeeper {
   /** Removes the bucket. False: what it holds could not be recorded and waits for whoever rescues it. */
   async leave(): Promise<boolean> {
     await this.#opening;
+    await this.#completed;
     for (const loop of this.#loops) loop.stop();
     let clean = !this.#ready || (await this.#remove(this.#ready));
     for (const loop of this.#loops) {
@@ -138,7 +161,7 @@ export class BucketKeeper {
     this.#parts.faults.forget(id);
     this.#follow(
       loop,
-      `bucket ${id} of lane "${lane}" was taken away from node ${node.id}; its executions were told, a new bucket follows`,
+      `bucket ${id} of lane "${lane}" was taken away from node ${node.id}; its executions were told`,
     );
   }
 
@@ -146,10 +169,7 @@ export class BucketKeeper {
   #completing(loop: ExchangeLoop): void {
     const { id, lane } = loop.bucket.ref;
     loop.bucket.completesByHand();
-    this.#follow(
-      loop,
-      `bucket ${id} of lane "${lane}" was drained by hand; it finishes what runs, a new bucket follows`,
-    );
+    this.#follow(loop, `bucket ${id} of lane "${lane}" was drained by hand; it finishes what runs`);
   }
 
   /** Puts a new bucket in the place of one that claims no more. */
@@ -158,7 +178,8 @@ export class BucketKeeper {
     this.#followed.add(loop);
     void loop.whenIdle().then(() => this.#retire(loop));
     if (this.#leaving) return;
-    this.#parts.logger.warn(line);
+    this.#parts.logger.warn(this.#parts.given ? line : `${line}, a new bucket follows`);
+    if (this.#parts.given) return;
     void this.open().catch((error: unknown) => {
       if (!(error instanceof CalledOff)) this.#parts.faults.failed('opening of a bucket', error);
     });
@@ -174,7 +195,8 @@ export class BucketKeeper {
   }
 
   async #open(tellBarred: () => void): Promise<Bucket> {
-    const { store, events, patience, registration, cordon, name } = this.#parts;
+    const { store, events, patience, registration, cordon, name, given } = this.#parts;
+    if (given) return given;
     for (let renames = 0; ;) {
       const node = registration.node as NodeRef;
       const { ref, by, cordoned } = await patience.until('opening of a bucket', () => this.#ask(node), name);

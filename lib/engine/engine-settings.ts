@@ -22,6 +22,8 @@ export interface EngineSettings {
     /** It goes on so long after the event loop's last sign of life. */
     readonly stallMs: number;
   };
+  /** Due jobs that nobody serves for longer get a fallback bucket. */
+  readonly fallbackAfterMs: number;
   readonly maxCrashRedeliveries: number;
   readonly drainTimeoutMs: number;
   readonly recurring: {

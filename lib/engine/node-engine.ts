@@ -1,10 +1,11 @@
 import { counted } from '../errors/counted.js';
+import { FallbackWatch } from '../buckets/fallback-watch.js';
 import { tellRescued } from '../buckets/rescuer.js';
 import { disabledPriorities, lanesOfNode } from '../buckets/lanes-of-node.js';
 import { rankOf } from '../jobs/priority.js';
 import { failureHandlersOf } from '../jobs/job-failure.js';
 import { type Recurring } from '../recurring/recurring.js';
-import { type NodeRef } from '../store/job-store.js';
+import { type HandlerFilter, type NodeRef } from '../store/job-store.js';
 import { Attendants } from './attendants.js';
 import { AwaitedEnds } from './awaited-ends.js';
 import { Begging } from './begging.js';
@@ -150,6 +151,7 @@ export class NodeEngine {
       logger,
       loops: () => this.loops,
       recurring: this.#recurring,
+      fallback: definitions.length > 0 ? this.#fallbackOf(environment.handlers) : undefined,
       schedules: schedulesOf(parts),
       beatNow: () => this.#membership?.beatNow(),
     });
@@ -316,6 +318,20 @@ export class NodeEngine {
     this.stopClaims();
     this.stopListening();
     await Promise.all([this.stopTimers(), this.leave()]);
+  }
+
+  #fallbackOf(handlers: readonly HandlerFilter[]): FallbackWatch {
+    const { store, clock, events, settings } = this.#parts;
+    return new FallbackWatch({
+      store,
+      clock,
+      events,
+      host: this.#buckets.fallback,
+      handlers,
+      afterMs: settings.fallbackAfterMs,
+      logger: this.#logger,
+      onFault: (error) => void this.faults.failed('the look for lanes that nobody serves', error),
+    });
   }
 
   /** From the registration on: what follows may take longer than the grace. */

@@ -54,6 +54,10 @@ export interface EngineEventMap {
   declared_dead: { readonly node: string; readonly epoch: string };
   /** This node declared another one dead. */
   node_dead: { readonly node: string; readonly epoch: string; readonly heartbeatAgeMs: number };
+  /** Due jobs of a lane that nobody serves got a bucket on this node, or need it no more. */
+  fallback: { readonly bucket: string; readonly lane: string; readonly change: 'opened' | 'retired' };
+  /** A look for such lanes, and which of them starve. */
+  fallback_looked: { readonly node: string; readonly starving: readonly string[] };
   /** The status of a bucket of ours, or of one that we take back, changed. */
   bucket: { readonly bucket: string; readonly lane: string; readonly from: string; readonly to: string };
   /** An exchange was answered and its answer is worked in. */

@@ -26,6 +26,13 @@ import {
 } from './job-control.js';
 import { type ExecutionView, type JobView } from './job-view.js';
 import {
+  type FallbackNeed,
+  type FallbackNeedRequest,
+  type FallbackRequest,
+  type StarvingAnswer,
+  type StarvingRequest,
+} from './fallback.js';
+import {
   type BeatAnswer,
   type BeatRequest,
   type BucketRef,
@@ -40,6 +47,7 @@ import {
 import { type RetentionReport, type RetentionRequest, type UnservedLane } from './upkeep.js';
 
 export * from './exchange.js';
+export * from './fallback.js';
 export * from './job-control.js';
 export * from './membership.js';
 export * from './upkeep.js';
@@ -140,6 +148,15 @@ export abstract class JobStore {
    * with `NodeCordonedError` while the node is drained by hand.
    */
   abstract openBucket(node: NodeRef, lane: string, priority?: PriorityRank): Promise<BucketRef>;
+  /**
+   * Streams whose jobs have been due for long, and that no active bucket of a live node serves but, perhaps, a fallback bucket of the
+   * asking node that it does not know; not those of paused lanes, nor of lanes that have a fallback bucket. Cheap at any backlog.
+   */
+  abstract starving(request: StarvingRequest): Promise<StarvingAnswer>;
+  /** A bucket for all priorities of a lane, one for each lane in the cluster. `undefined`: there is one, or the node may have none. */
+  abstract openFallback(request: FallbackRequest): Promise<BucketRef | undefined>;
+  /** Whether such a bucket is still of use. */
+  abstract fallbackNeeded(request: FallbackNeedRequest): Promise<FallbackNeed>;
   /**
    * Compare-and-set by (id, epoch, from). False: somebody else moved it. `ready_to_delete` deletes the row; false as well,
    * and the bucket stays, when it still holds jobs.

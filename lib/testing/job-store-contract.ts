@@ -1,6 +1,7 @@
 import { contractRunner } from './contract/contract-runner.js';
 import { describeControl } from './contract/control-contract.js';
 import { describeEnded } from './contract/ended-contract.js';
+import { describeFallback } from './contract/fallback-contract.js';
 import { ContractBench, type JobStoreSubject } from './contract/job-store-subject.js';
 import { describeKeys } from './contract/keys-contract.js';
 import { describeLife } from './contract/life-contract.js';
@@ -41,6 +42,7 @@ export function describeJobStoreContract(name: string, create: () => Promise<Job
     runner.describe('claims ahead', () => describeAhead(bench));
     runner.describe('control', () => describeControl(bench));
     runner.describe('ends', () => describeEnded(bench));
+    runner.describe('fallback', () => describeFallback(bench));
     runner.describe('upkeep', () => describeUpkeep(bench));
   });
 }

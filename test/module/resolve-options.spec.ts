@@ -96,6 +96,7 @@ describe('resolveOptions', () => {
           deepIdleAfterMs: 300_000,
         },
         heartbeat: { baseMs: 10_000, graceMs: 30_000, stallMs: 300_000 },
+        fallbackAfterMs: 150_000,
         maxCrashRedeliveries: 3,
         recurring: { convergenceMs: 300_000 },
         drainTimeoutMs: 25_000,

@@ -88,6 +88,7 @@ export const testSettings: EngineSettings = {
   priorityBoostMs: 900_000,
   ...pollEvery(60_000),
   heartbeat: { baseMs: 10_000, graceMs: 30_000, stallMs: 300_000 },
+  fallbackAfterMs: 150_000,
   maxCrashRedeliveries: 3,
   recurring: { convergenceMs: 300_000 },
   drainTimeoutMs: 5_000,

@@ -15,6 +15,11 @@ import {
   type ExchangeAnswer,
   type ExchangeRequest,
   type ExecutionView,
+  type FallbackNeed,
+  type FallbackNeedRequest,
+  type FallbackRequest,
+  type StarvingAnswer,
+  type StarvingRequest,
   type FoundJobs,
   type ForeignRequest,
   type ForeignStream,
@@ -52,6 +57,7 @@ import { JobInserter } from './insert/job-inserter.js';
 import { agreeOnPriorities } from './agree-on-priorities.js';
 import { cancel, holderOf, redrive } from './job-control.js';
 import { endedJobs } from './ended-jobs.js';
+import { fallbackNeeded, openFallback, starving } from './fallback.js';
 import { findById } from './find-by-id.js';
 import { type MigrationMode, Migrator } from './migrations/migrator.js';
 import { PostgresSession, type PostgresSessionOptions } from './postgres-session.js';
@@ -183,6 +189,18 @@ export class PostgresJobStore extends JobStore {
       throw new NodeDeposedError(node.id, by);
     }
     return { id, epoch: row['epoch'], lane, node, ...(priority === undefined ? {} : { priority }) };
+  }
+
+  override starving(request: StarvingRequest): Promise<StarvingAnswer> {
+    return starving(this.session, request);
+  }
+
+  override openFallback(request: FallbackRequest): Promise<BucketRef | undefined> {
+    return openFallback(this.session, request);
+  }
+
+  override fallbackNeeded(request: FallbackNeedRequest): Promise<FallbackNeed> {
+    return fallbackNeeded(this.session, request);
   }
 
   override setBucketStatus(bucket: BucketRef, from: BucketStatus, to: BucketStatus): Promise<boolean> {
