@@ -200,6 +200,18 @@ describe('the buckets of a node', () => {
       ).toHaveLength(1);
     });
 
+    it('is removed although the database fails for a moment', async () => {
+      const one = await fixture.node({ settings: { ...pollEvery(20) }, handlers: { work: () => {} } });
+      await one.runtime.start();
+      const struck = one.faults.fail('setBucketStatus', { kind: 'unavailable', when: 'before' });
+      const gone = one.count('bucket', 1, ({ to }) => to === 'ready_to_delete');
+      await fixture.database.query(`update ratchet.bucket set status = 'completing'`);
+      await struck;
+      await gone;
+      const opened = await buckets();
+      expect(opened).toEqual([{ lane: 'default', priority: null, status: 'active' }]);
+    });
+
     it('and then taken away, it is followed by one bucket only', async () => {
       const hold = deferred();
       const one = await fixture.node({

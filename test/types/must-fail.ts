@@ -492,6 +492,10 @@ RatchetModule.forRoot({ dataSource: 'default', coordinator: ClusterCoordinator }
 RatchetModule.forRootAsync({ useFactory: () => ({ dataSource: 'default' }), clock: NoCoordinator });
 // @ts-expect-error a misspelt option
 RatchetModule.forRoot({ dataSource: 'default', concurency: 5 });
+// @ts-expect-error a priority that is none
+RatchetModule.forRoot({ dataSource: 'default', lanes: { mail: { buckets: { urgent: 1 } } } });
+// @ts-expect-error a misspelt mode
+RatchetModule.forRoot({ dataSource: 'default', worker: 'drains' });
 // @ts-expect-error a misspelt duration
 RatchetModule.forRoot({ dataSource: 'default', poll: { min: '2 seconds' } });
 // @ts-expect-error a misspelt enhancer

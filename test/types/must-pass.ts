@@ -538,6 +538,12 @@ class Redis {}
 
 export const modules = [
   RatchetModule.forRoot({ dataSource: 'default', concurrency: 20, lanes: { mail: { concurrency: 2 } } }),
+  RatchetModule.forRoot({
+    dataSource: 'default',
+    worker: 'drain',
+    buckets: { critical: 5, lowest: 0 },
+    lanes: { mail: { concurrency: 4, reserved: 1, buckets: 2, bufferSize: 100 } },
+  }),
   RatchetModule.forRoot({ connection: 'postgres://localhost/app', coordinator: NoCoordinator }),
   RatchetModule.forRootAsync({
     useFactory: () => ({ database: 'embedded' }),
