@@ -31,6 +31,8 @@ export type Command =
       readonly dies: number | undefined;
       readonly aborts: number | undefined;
     }
+  /** A look for jobs that nobody serves, and a bucket for them. */
+  | { readonly do: 'fallback'; readonly node: number; readonly lane: Lane }
   | { readonly do: 'pause lane' | 'resume lane' | 'drain lane'; readonly lane: Lane }
   | { readonly do: 'drain bucket'; readonly bucket: number }
   | { readonly do: 'drain node' | 'undrain node'; readonly node: number }
@@ -110,6 +112,7 @@ export const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ do: fc.constant('death' as const), node: index, by: index }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('restart' as const), node: index, dies }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('pass' as const) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('fallback' as const), node: index, lane }) },
   {
     weight: 6,
     arbitrary: fc.record({

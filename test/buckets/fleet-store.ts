@@ -86,3 +86,16 @@ export class FleetStore {
     return { ...statement, text };
   }
 }
+
+/** A signal that is aborted when it was asked so many times. */
+export function abortedAfter(looks: number): AbortSignal {
+  const controller = new AbortController();
+  const { signal } = controller;
+  let left = looks;
+  signal.throwIfAborted = () => {
+    if (left === 0) controller.abort();
+    left -= 1;
+    AbortSignal.prototype.throwIfAborted.call(signal);
+  };
+  return signal;
+}

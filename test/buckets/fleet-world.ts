@@ -11,7 +11,8 @@ import { newJob } from '../support/store.js';
 import { type TestDatabase } from '../support/database.js';
 import { type Command, type NewBucket } from './fleet-commands.js';
 import { BUDGET, GRACE_MS, LANES, ModelBucket, ModelJob, ModelNode } from './fleet-model.js';
-import { type FleetStore } from './fleet-store.js';
+import { abortedAfter, type FleetStore } from './fleet-store.js';
+import { openFallback } from './fleet-fallback.js';
 import { at, operate } from './fleet-operator.js';
 import { takeTurn } from './fleet-turn.js';
 
@@ -119,6 +120,10 @@ export class FleetWorld {
       }
       case 'pass':
         return this.pass();
+      case 'fallback': {
+        const node = at(this.nodes, command.node);
+        return node && openFallback(this, node, command.lane);
+      }
       case 'rescue': {
         const [node, beside] = [command.node, command.beside].map((pick) => at(this.#alive(), pick));
         return node && this.rescue(node, { ...command, beside: beside === node ? undefined : beside });
@@ -383,17 +388,4 @@ function registrationOf(id: string): NodeRegistration {
     process,
     buffers: true,
   };
-}
-
-/** A signal that is aborted when it was asked so many times. */
-function abortedAfter(looks: number): AbortSignal {
-  const controller = new AbortController();
-  const { signal } = controller;
-  let left = looks;
-  signal.throwIfAborted = () => {
-    if (left === 0) controller.abort();
-    left -= 1;
-    AbortSignal.prototype.throwIfAborted.call(signal);
-  };
-  return signal;
 }
