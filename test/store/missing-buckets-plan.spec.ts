@@ -53,7 +53,8 @@ describe('the look for missing buckets', () => {
       plan.Plans?.forEach(walk);
     };
     walk(top);
-    const reads = nodes.filter((node) => node['Relation Name'] !== undefined);
+    // Start marks are few, and are all looked at.
+    const reads = nodes.filter((node) => ['job', 'bucket'].includes(node['Relation Name'] ?? ''));
     expect(reads.length).toBeGreaterThan(0);
     expect(reads.every(({ 'Node Type': type }) => /^Index (Only )?Scan$/.test(type))).toBe(true);
     // A few pages for each bucket.

@@ -22,7 +22,6 @@ import {
   selectMissingBuckets,
   selectUnownedBuckets,
 } from './statements/rescue.js';
-import { deleteOrphanedMarks } from './statements/start-marks.js';
 
 /** Claims that one statement gives back. */
 export const RESCUE_CHUNK = 1_000;
@@ -95,7 +94,6 @@ export class Rescue {
       unbegun += report.unbegun;
       buried.push(...report.buried);
     }
-    await this.session.service(deleteOrphanedMarks);
     return { buckets: rows.length, recovered, failed, ...counted(unbegun), ...named(buried) };
   }
 

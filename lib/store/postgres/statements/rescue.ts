@@ -4,7 +4,7 @@ import { failureJobs } from './failure-jobs.js';
 import { type BucketStatus } from '../../membership.js';
 import { statusesBefore } from '../../bucket-transitions.js';
 import { bucketIsUnowned, bucketPauses } from './heartbeat.js';
-import { marksOf } from './start-marks.js';
+import { marksOf, orphanedMarks } from './start-marks.js';
 
 /** How long a rescue waits for rows that somebody holds: what else the service connection has to do waits as well. */
 const ROW_LOCK_TIMEOUT = '1s';
@@ -100,7 +100,8 @@ select id from gone`,
 /**
  * Buckets that running jobs name and that do not exist. In one snapshot that is certain: a claim shares the lock of its
  * bucket's row, so whoever deletes that row comes before the claim or after it. Hops from bucket to bucket in the index of
- * running jobs: its cost goes by the buckets, not by the jobs.
+ * running jobs: its cost goes by the buckets, not by the jobs. Start marks that outlived their bucket (written by an exchange that
+ * its end was waiting for) go by the way, once nothing is left that they could charge.
  */
 export const selectMissingBuckets: MakeStatement = (schema) => {
   const nextBucket = (after: string): string =>
@@ -108,7 +109,8 @@ export const selectMissingBuckets: MakeStatement = (schema) => {
   return {
     name: 'ratchet-missing-buckets',
     text: `
-with recursive named as (
+with recursive swept as (${orphanedMarks(schema)}),
+named as (
   ${nextBucket('')}
   union all
   select ${nextBucket('and j.bucket > n.bucket')} from named n where n.bucket is not null

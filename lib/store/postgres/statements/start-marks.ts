@@ -1,5 +1,3 @@
-import { type MakeStatement } from '../postgres-session.js';
-
 /**
  * When a running row `j` began. One that was claimed ahead began when a start mark of its bucket names its claim; without one it
  * has only waited in its node's buffer. A bucket has few marks, and only rows without a time of their own are looked up.
@@ -9,13 +7,12 @@ export const begunAt = (schema: string, j: string): string => `coalesce(${j}.beg
             where m.bucket = ${j}.bucket
               and exists (select from unnest(m.ids, m.seqs) as s (id, seq) where s.id = ${j}.id and s.seq = ${j}.claim_seq) limit 1))`;
 
-/** Marks that outlived their bucket: written by an exchange that its end was waiting for. */
-export const deleteOrphanedMarks: MakeStatement = (schema) => ({
-  text: `
-delete from ${schema}.start_mark m
- where not exists (select from ${schema}.bucket b where b.id = m.bucket)
-   and not exists (select from ${schema}.job j where j.bucket = m.bucket and j.status = 1)`,
-});
+/** Deletes marks of buckets that do not exist, and of which nothing runs. */
+export const orphanedMarks = (schema: string): string => `
+  delete from ${schema}.start_mark m
+   where not exists (select from ${schema}.bucket b where b.id = m.bucket)
+     and not exists (select from ${schema}.job j where j.bucket = m.bucket and j.status = 1)
+`;
 
 /** CTE `marks (id, seq, begun_at)`: all that the marks of a bucket name. */
 export const marksOf = (schema: string, bucket: string): string => `marks as materialized (
