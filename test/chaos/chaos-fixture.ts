@@ -1,7 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from '@jest/globals';
 import { Module, type INestApplicationContext } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { JobScheduler, RatchetModule } from 'nestjs-ratchet';
+import { JobScheduler, RatchetBuckets, RatchetModule } from 'nestjs-ratchet';
+import { auditBuckets } from '../support/bucket-audit.js';
 import { type Mutation } from '../support/compile.mjs';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createSideTables, type Finding, judge, type Known, watchMembership } from './history-checker.js';
@@ -12,6 +13,14 @@ export const GRACE_MS = 2_000;
 /** Nodes that notice a death soon. */
 export const SOON = { heartbeat: { grace: GRACE_MS, interval: 500 } };
 
+/** Nodes that dedicate buckets to priorities, serve two lanes, and claim ahead. */
+export const FLEET = {
+  ...SOON,
+  concurrency: 10,
+  buckets: { critical: 2 },
+  lanes: { default: { bufferSize: 20 }, mail: { bufferSize: 20, concurrency: 6, reserved: 1 } },
+};
+
 /** How much of something: with `RATCHET_CHAOS_FULL=1` more than what is enough to see it. */
 export function size(enough: number, full: number): number {
   return process.env['RATCHET_CHAOS_FULL'] === '1' ? full : enough;
@@ -21,6 +30,8 @@ export function size(enough: number, full: number): number {
 export class ChaosFixture {
   database!: TestDatabase;
   scheduler!: JobScheduler;
+  /** For the operator of the cluster. */
+  buckets!: RatchetBuckets;
   readonly #workers: WorkerProcess[] = [];
   #client!: INestApplicationContext;
   #library!: string;
@@ -97,7 +108,9 @@ export class ChaosFixture {
     class Client {}
     this.#client = await NestFactory.createApplicationContext(Client, { logger: false, abortOnError: false });
     this.scheduler = this.#client.get(JobScheduler);
+    this.buckets = this.#client.get(RatchetBuckets);
     await watchMembership(this.database);
+    await auditBuckets(this.database);
   }
 
   async #close(): Promise<void> {

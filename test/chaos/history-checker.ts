@@ -37,6 +37,8 @@ export interface Known {
   readonly graceMs?: number;
   /** `maxCrashRedeliveries` of the nodes. */
   readonly budget?: number;
+  /** `concurrency` of the nodes: so many jobs of one can have begun without a word of it when it was killed. */
+  readonly slots?: number;
 }
 
 /** One thing that must not be. */
@@ -45,7 +47,7 @@ export interface Finding {
   readonly detail: Record<string, unknown>;
 }
 
-/** The parameters `known` are `ids`, `rolled_back`, `killed`, `grace_ms`, `budget`; every row that a rule selects is a finding. */
+/** The parameters `known` are `ids`, `rolled_back`, `killed`, `grace_ms`, `budget`, `slots`; every row that a rule selects is a finding. */
 const RULES: Readonly<Record<string, string>> = {
   'an acknowledged job stands in exactly one place': `
     select w.id, count(j.id) as places from known, unnest(known.ids) w (id) left join ratchet.jobs j on j.id = w.id
@@ -86,6 +88,13 @@ const RULES: Readonly<Record<string, string>> = {
       join ratchet.executions e on e.job_id = s.job and e.claim_seq = s.seq
      where s.ended is null and s.pid = any (known.killed) and e.outcome not in ('crashed', 'released')
        and coalesce(e.error, '') not ilike '%timeout%'`,
+  'what only waited in a buffer is not charged': `
+    select e.node, count(*) as charged from known cross join ratchet.executions e
+     where e.outcome = 'crashed' and known.slots is not null and not exists (select from side s where s.job = e.job_id and s.seq = e.claim_seq)
+     group by e.node, known.slots
+    having count(*) > known.slots * (select count(*) from side_gone g where g.node = e.node)`,
+  'a bucket moves as its table says': `
+    select rule as broken, bucket, before, after from side_bucket_violation`,
   'nobody is charged beyond the budget': `
     select j.id, j.status, j.crashes from ratchet.jobs j, known
      where j.crashes > known.budget + 1 or (j.crashes > known.budget and j.status <> 'failed')`,
@@ -109,11 +118,12 @@ export async function judge(database: TestDatabase, known: Known): Promise<Findi
     known.killed ?? [],
     known.graceMs ?? 30_000,
     known.budget ?? 3,
+    known.slots ?? null,
   ];
   const findings: Finding[] = [];
   for (const [rule, select] of Object.entries(RULES)) {
     const rows = await database.query(
-      `with known as (select $1::uuid[] as ids, $2::int[] as rolled_back, $3::int[] as killed, $4::float8 as grace_ms, $5::int as budget)
+      `with known as (select $1::uuid[] as ids, $2::int[] as rolled_back, $3::int[] as killed, $4::float8 as grace_ms, $5::int as budget, $6::int as slots)
        ${select}`,
       parameters,
     );

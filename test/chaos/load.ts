@@ -3,6 +3,7 @@ import { NestFactory } from '@nestjs/core';
 import { type EnqueueOptions, JobScheduler, RatchetModule } from 'nestjs-ratchet';
 import type pg from 'pg';
 import { DataSource } from 'typeorm';
+import { JOB_PRIORITIES } from '../../lib/jobs/priority.js';
 import { type Random } from './random.js';
 
 const POOL_SIZE = 10;
@@ -118,8 +119,10 @@ export class Load {
         return this.#inTransaction(work, 'rollback');
       case 6:
         return this.one('chaos.work', work, { delay: random.integer(10, 1_000) });
+      case 7:
+        return this.one('chaos.work', work, { priority: random.one(JOB_PRIORITIES), lane: 'mail' });
       default:
-        return this.one('chaos.work', work, { priority: random.one(['high', 'normal', 'low']) });
+        return this.one('chaos.work', work, { priority: random.one(JOB_PRIORITIES) });
     }
   }
 

@@ -1,7 +1,8 @@
-import { type ChaosFixture, GRACE_MS, said, SOON } from './chaos-fixture.js';
+import { type ChaosFixture, FLEET, GRACE_MS, said } from './chaos-fixture.js';
 import { type Finding } from './history-checker.js';
 import { LimitedRole } from './limited-role.js';
 import { Load } from './load.js';
+import { Operator } from './operator.js';
 import { type OwnServer } from './own-server.js';
 import { Random } from './random.js';
 import { Supervisor } from './supervisor.js';
@@ -33,6 +34,7 @@ export class Mix {
   readonly #random: Random;
   readonly #nodes: Supervisor[] = [];
   readonly #done = new Map<string, number>();
+  readonly #operator: Operator;
   #load!: Load;
   #role!: LimitedRole;
 
@@ -40,6 +42,7 @@ export class Mix {
     this.#chaos = chaos;
     this.#options = options;
     this.#random = new Random(options.seed);
+    this.#operator = new Operator(chaos, this.#random);
   }
 
   async run(): Promise<MixReport> {
@@ -48,14 +51,14 @@ export class Mix {
     this.#load = await Load.on(this.#chaos.database.url, new Random(seed + 1));
     try {
       for (let n = 0; n < nodes; n++) {
-        const options = { ...SOON, concurrency: 10 };
-        this.#nodes.push(await Supervisor.of(this.#chaos, this.#role.url, `node-${String(n)}`, options));
+        this.#nodes.push(await Supervisor.of(this.#chaos, this.#role.url, `node-${String(n)}`, FLEET));
       }
       await Promise.all(this.#nodes.map(({ worker }) => worker.ready()));
       this.#load.start();
       const untilMs = performance.now() + ms;
       while (performance.now() < untilMs) await this.#act();
       await this.#load.stop();
+      await this.#operator.putRight();
       await this.#allEnded();
     } finally {
       await this.#load.stop();
@@ -82,6 +85,9 @@ export class Mix {
         'block the loop',
         () => this.#load.one('chaos.spin', { ms: this.#random.integer(200, 1.5 * GRACE_MS) }),
       ],
+      ['pause a lane', () => this.#operator.pauseLane()],
+      ['drain a bucket', () => this.#operator.drainBucket()],
+      ['drain a node', () => this.#operator.drainNode(this.#any().worker.nodeId)],
       ['poison', () => this.#load.one('chaos.abort', {})],
     ];
     if (this.#options.server) actions.push(['restart the database', () => this.#restart()]);
@@ -171,7 +177,7 @@ export class Mix {
 
   async #judge(): Promise<Finding[]> {
     const { acknowledged, rolledBack } = this.#load;
-    const findings = await this.#chaos.judge([...acknowledged], { rolledBack });
+    const findings = await this.#chaos.judge([...acknowledged], { rolledBack, slots: FLEET.concurrency });
     const rejections = this.#chaos.workers.flatMap(({ events }) => events.filter(said('unhandledRejection')));
     return [
       ...findings,
@@ -186,6 +192,7 @@ export class Mix {
              (select count(*)::int from ratchet.executions where outcome = 'crashed') as crashed,
              (select count(*)::int from ratchet.executions where late_at is not null) as late,
              (select count(*)::int from ratchet.dead_letter) as "dead letter",
+             (select count(*)::int from side_bucket_seen) as buckets,
              (select count(*)::int from side_gone where not replaced and silent_ms >= ${String(GRACE_MS)}) as "declared dead",
              (select deadlocks::int from pg_stat_database where datname = current_database()) as deadlocks`);
     return {

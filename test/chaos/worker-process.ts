@@ -35,7 +35,8 @@ export interface WorkerEvent {
     | 'lost'
     | 'late'
     | 'loop_lag'
-    | 'coordinator';
+    | 'coordinator'
+    | 'fallback';
   readonly pid: number;
   readonly job?: string;
   readonly jobId?: string;
@@ -49,6 +50,8 @@ export interface WorkerEvent {
   readonly recorded?: boolean;
   readonly recovered?: number;
   readonly state?: string;
+  readonly lane?: string;
+  readonly change?: string;
   readonly lagMs?: number;
   readonly handlers?: readonly string[];
 }

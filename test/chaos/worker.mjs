@@ -4,7 +4,7 @@
  * done, and work while the database is read-only for everybody else.
  *
  * argv: database URL, node id, JSON of module options, URL of the compiled library, URL for the side tables. Prints a line per
- * event for the parent.
+ * event for the parent. With `nodes` among the options the process is so many nodes, which die together.
  */
 import { existsSync } from 'node:fs';
 import 'reflect-metadata';
@@ -95,6 +95,7 @@ const definitions = {
   zombie: defineJob('chaos.zombie', { maxRetries: 5, backoff: quick }),
   child: Child,
   doomed: defineJob('chaos.doomed'),
+  quick: defineJob('chaos.quick'),
 };
 
 class Handlers {
@@ -104,6 +105,15 @@ class Handlers {
     const result = await end(ctx);
     if (ctx.failures < (failures ?? 0)) throw new Error(`failure ${ctx.failures + 1} of ${failures}`);
     return result;
+  }
+
+  /** For thousands: begun and ended in one, and nothing is said of it. */
+  async quick(_payload, ctx) {
+    await write(
+      'insert into side (job, seq, pid, began, ended) values ($1, $2, $3, clock_timestamp(), clock_timestamp())',
+      [ctx.jobId, ctx.claimSeq, process.pid],
+    );
+    return { pid: process.pid, seq: ctx.claimSeq };
   }
 
   /** Ends the process, as the kernel's out-of-memory killer would. */
@@ -202,35 +212,41 @@ OnJobFailure(definitions.doomed)(
   'doomedFailed',
   Object.getOwnPropertyDescriptor(Handlers.prototype, 'doomedFailed'),
 );
-class App {}
-Module({
-  imports: [RatchetModule.forRoot({ connection: url, nodeId, ...JSON.parse(options) })],
-  providers: [Handlers],
-})(App);
+const { nodes = 1, ...settings } = JSON.parse(options);
 
 process.on('unhandledRejection', (reason) => say('unhandledRejection', { reason: String(reason) }));
-const app = await NestFactory.createApplicationContext(App, { logger: ['error', 'warn'] });
-app.enableShutdownHooks();
-const { events } = app.get(ENGINE_PARTS, { strict: false });
-for (const event of [
-  'registered',
-  'declared_dead',
-  'node_dead',
-  'lease',
-  'rescued',
-  'lost',
-  'late',
-  'loop_lag',
-  'coordinator',
-]) {
-  events.on(event, (detail) => say(event, detail));
+async function start(id) {
+  class App {}
+  Module({
+    imports: [RatchetModule.forRoot({ connection: url, nodeId: id, ...settings })],
+    providers: [Handlers],
+  })(App);
+  const app = await NestFactory.createApplicationContext(App, { logger: ['error', 'warn'] });
+  app.enableShutdownHooks();
+  const { events } = app.get(ENGINE_PARTS, { strict: false });
+  for (const event of [
+    'registered',
+    'declared_dead',
+    'node_dead',
+    'lease',
+    'rescued',
+    'lost',
+    'late',
+    'loop_lag',
+    'coordinator',
+    'fallback',
+  ]) {
+    events.on(event, (detail) => say(event, detail));
+  }
+  app.get(DebugPoints, { strict: false }).at('exchange.answered', async () => {
+    if (!mortal) return;
+    const { rows } = await side.query('select 1 from ratchet.dead_letter');
+    if (rows.length === 0) return;
+    process.kill(process.pid, 'SIGKILL');
+    await new Promise(() => {});
+  });
 }
-app.get(DebugPoints, { strict: false }).at('exchange.answered', async () => {
-  if (!mortal) return;
-  const { rows } = await side.query('select 1 from ratchet.dead_letter');
-  if (rows.length === 0) return;
-  process.kill(process.pid, 'SIGKILL');
-  await new Promise(() => {});
-});
+if (nodes === 1) await start(nodeId);
+else for (let n = 1; n <= nodes; n++) await start(`${nodeId}-${n}`);
 say('ready');
 process.on('exit', () => say('exit'));
