@@ -175,7 +175,7 @@ describe('a definition that changes', () => {
       handlers: work({ lane: 'after', priority: 'low', maxRetries: 1 }, () => {
         throw new Error('never');
       }),
-    } as never);
+    });
     const both = node.count('settled', 2, ({ outcome }) => outcome === 'failed');
     await node.runtime.start();
     await both;
