@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { type Mutation } from '../support/compile.mjs';
 import { begun, ChaosFixture, SOON, until } from './chaos-fixture.js';
 import { type Finding } from './history-checker.js';
+import { type WorkerEvent } from './worker-process.js';
 
 /**
  * Negative controls: each scenario is judged good with the library as it is, and bad when the one thing is taken out of it that
@@ -29,6 +30,18 @@ const GRACE: readonly Mutation[] = [
   { file: 'statements/rescue.ts', from: 'greatest($2::float8, n.grace_ms)', to: '$2::float8' },
   { file: 'heartbeat/heartbeat.ts', from: /if \(lost\)/g, to: 'if (true)' },
 ];
+/** What was claimed ahead begins without a mark that outlives its process. */
+const START_MARKS: Mutation = {
+  file: 'engine/bucket-turns.ts',
+  from: 'begin: begin.map(({ id, claimSeq }) => ({ id, claimSeq })),',
+  to: 'begin: [],',
+};
+/** Whoever takes back the jobs of a dead process charges for all of them. */
+const GREEDY: Mutation = {
+  file: 'statements/rescue.ts',
+  from: 'coalesce(h.begun_at, m.begun_at) as begun_at',
+  to: 'coalesce(h.begun_at, m.begun_at, now()) as begun_at',
+};
 /** A node that does not hear of its death: so nothing but the fence stands between it and the job of its heir. */
 const DEAF: readonly Mutation[] = [
   { file: 'engine/membership.ts', from: '(dead) => this.#declaredDead(dead)', to: '() => {}' },
@@ -97,6 +110,51 @@ describe('an exchange that is under way while the bucket is taken from its node'
   });
 });
 
+describe('a process that is killed while it runs a job that it had claimed ahead', () => {
+  describe('as it is', () => {
+    const chaos = new ChaosFixture('control-ahead');
+    it('is charged for that one, and not for those that waited', async () => {
+      const { all, begun, waiting } = await killedAhead(chaos);
+      expect(await chaos.judge(all, { slots: 1 })).toEqual([]);
+      expect(await chaos.scheduler.get(begun)).toMatchObject({
+        status: 'succeeded',
+        crashes: 1,
+        executions: 2,
+      });
+      for (const id of waiting) {
+        expect(await chaos.scheduler.get(id)).toMatchObject({
+          status: 'succeeded',
+          crashes: 0,
+          executions: 1,
+        });
+      }
+    }, 60_000);
+  });
+
+  describe('without start marks', () => {
+    const chaos = new ChaosFixture('control-start-marks', [START_MARKS]);
+    it('is not charged, and the checker finds it out', async () => {
+      const { all } = await killedAhead(chaos);
+      expect(rules(await chaos.judge(all, { slots: 1 }))).toEqual(
+        expect.arrayContaining([
+          'every execution has a record',
+          'what ran in a process that was killed is charged',
+        ]),
+      );
+    }, 60_000);
+  });
+
+  describe('when those that waited are charged too', () => {
+    const chaos = new ChaosFixture('control-greedy', [GREEDY]);
+    it('the checker finds it out', async () => {
+      const { all } = await killedAhead(chaos);
+      expect(rules(await chaos.judge(all, { slots: 1 }))).toContain(
+        'what only waited in a buffer is not charged',
+      );
+    }, 60_000);
+  });
+});
+
 describe('when the grace is ignored', () => {
   const chaos = new ChaosFixture('control-grace', GRACE);
   it('living nodes lose their jobs, and the checker finds it out', async () => {
@@ -113,6 +171,31 @@ describe('when the grace is ignored', () => {
     );
   }, 60_000);
 });
+
+/** Its second job has begun, others wait; then a new process of that id runs them all. */
+async function killedAhead(chaos: ChaosFixture) {
+  const options = { ...SOON, concurrency: 1, lanes: { default: { bufferSize: 10 } } };
+  const all = await chaos.enqueue('chaos.hold', {}, 5);
+  const first = chaos.start(options, 'a');
+  const { job } = await first.until((event) => event.event === 'begin');
+  await until(async () => {
+    const rows = await chaos.database.query('select from ratchet.job where status = 1');
+    return rows.length === all.length;
+  });
+  await chaos.go(job!);
+  const second = (await first.until(begunOther(job!))).job!;
+  first.kill();
+  await first.exited;
+  for (const id of all) await chaos.go(id);
+  chaos.start(options, 'a');
+  await chaos.ended(all);
+  return { all, begun: second, waiting: all.filter((id) => id !== job && id !== second) };
+}
+
+const begunOther =
+  (job: string) =>
+  (event: WorkerEvent): boolean =>
+    event.event === 'begin' && event.job !== job;
 
 async function lateFinish(chaos: ChaosFixture) {
   const { id } = await chaos.scheduler.enqueueNamed('chaos.hold', {});

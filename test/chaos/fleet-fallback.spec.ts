@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { ChaosFixture, said, SOON, until } from './chaos-fixture.js';
 
 /** Jobs of a lane that no node serves, although nodes have their handlers. */
-const chaos = new ChaosFixture('fleet');
+const chaos = new ChaosFixture('fleet-fallback');
 
 it('get one fallback bucket; when its node dies another node makes the next one; when a node serves the lane, it ends', async () => {
   const options = { ...SOON, fallbackAfter: '1s' };

@@ -85,8 +85,8 @@ const RULES: Readonly<Record<string, string>> = {
       (select count(*) from ratchet.executions e where e.job_id = j.id and e.outcome = 'crashed')`,
   'what ran in a process that was killed is charged': `
     select s.job, s.seq, e.outcome, e.error from known cross join side s
-      join ratchet.executions e on e.job_id = s.job and e.claim_seq = s.seq
-     where s.ended is null and s.pid = any (known.killed) and e.outcome not in ('crashed', 'released')
+      left join ratchet.executions e on e.job_id = s.job and e.claim_seq = s.seq
+     where s.ended is null and s.pid = any (known.killed) and coalesce(e.outcome, 'none') not in ('crashed', 'released')
        and coalesce(e.error, '') not ilike '%timeout%'`,
   'what only waited in a buffer is not charged': `
     select e.node, count(*) as charged from known cross join ratchet.executions e

@@ -247,6 +247,6 @@ async function start(id) {
   });
 }
 if (nodes === 1) await start(nodeId);
-else for (let n = 1; n <= nodes; n++) await start(`${nodeId}-${n}`);
+else await Promise.all(Array.from({ length: nodes }, (_, n) => start(`${nodeId}-${n + 1}`)));
 say('ready');
 process.on('exit', () => say('exit'));
