@@ -92,24 +92,23 @@ export class Rescuer {
     const [fault] = faults;
     if (fault) onFault(fault.error);
     this.#tellStuck(drained);
-    const worked = drained.filter(({ recovered, failed }) => recovered + failed > 0);
+    const worked = drained.filter((bucket) => taken(bucket) > 0);
     if (worked.length > 0) onWork([...new Set(worked.map(({ lane }) => lane))]);
   }
 
-  #tellBucket({ id, lane, node, was, recovered, failed, buried, stuck }: DrainedBucket): void {
+  #tellBucket(bucket: DrainedBucket): void {
     const { events, logger } = this.#parts;
+    const { id, lane, node, was, recovered, failed, unbegun = 0, buried, stuck } = bucket;
     // Tried in vain, once more.
-    if (recovered + failed === 0 && stuck.length > 0) return;
+    if (taken(bucket) === 0 && stuck.length > 0) return;
     const way = [...(was ? [was] : []), 'lost', 'draining', stuck.length > 0 ? 'lost' : 'ready_to_delete'];
     for (const [index, to] of way.slice(1).entries()) {
       events.emit('bucket', { bucket: id, lane, from: way[index] as string, to });
     }
-    if (recovered + failed === 0) return;
-    tellRescued(events, { buckets: 1, recovered, failed, ...(buried ? { buried } : {}) });
-    logger.warn(
-      `bucket ${id} of lane "${lane}", lost by node ${node.id}: ${counted(recovered, 'job')} to run again, ${failed} over the crash budget ` +
-        'and in the dead letter',
-    );
+    if (taken(bucket) === 0) return;
+    const counts = { recovered, failed, ...(unbegun > 0 ? { unbegun } : {}) };
+    tellRescued(events, { buckets: 1, ...counts, ...(buried ? { buried } : {}) });
+    logger.warn(`bucket ${id} of lane "${lane}", lost by node ${node.id}: ${rescuedLine(counts)}`);
   }
 
   #tellStuck(drained: readonly DrainedBucket[]): void {
@@ -124,6 +123,17 @@ export class Rescuer {
         'or the rows are broken; the others run again, these are tried again every few seconds',
     );
   }
+}
+
+type Counts = Pick<RescueReport, 'recovered' | 'failed' | 'unbegun'>;
+
+/** Jobs that were given back, or given up. */
+export const taken = ({ recovered, failed, unbegun = 0 }: Counts): number => recovered + failed + unbegun;
+
+/** What became of them, for people. */
+export function rescuedLine({ recovered, failed, unbegun = 0 }: Counts): string {
+  const waited = unbegun > 0 ? `; ${counted(unbegun, 'job')} that had not begun, uncharged` : '';
+  return `${counted(recovered, 'job')} to run again, ${failed} over the crash budget and in the dead letter${waited}`;
 }
 
 /** What every rescue tells, whichever it is. */

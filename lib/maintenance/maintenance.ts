@@ -1,5 +1,5 @@
 import { counted } from '../errors/counted.js';
-import { tellRescued } from '../buckets/rescuer.js';
+import { taken, tellRescued } from '../buckets/rescuer.js';
 import { type Clock } from '../cluster/clock.js';
 import { type EngineEvents } from '../observability/engine-events.js';
 import { type BucketStore } from '../store/bucket-store.js';
@@ -139,11 +139,12 @@ export class Maintenance {
   async #orphans(signal: AbortSignal): Promise<void> {
     const { store, events, logger, maxCrashRedeliveries } = this.#parts;
     const report = await store.rescueOrphans(maxCrashRedeliveries, signal);
-    const { buckets, recovered, failed } = report;
-    if (recovered + failed === 0) return;
+    const { buckets, recovered, failed, unbegun = 0 } = report;
+    const found = taken(report);
+    if (found === 0) return;
     tellRescued(events, report);
     logger.error(
-      `${counted(recovered + failed, 'job')} found running in ${counted(buckets, 'bucket')} without a row: ${recovered} to run again, ${failed} ` +
+      `${counted(found, 'job')} found running in ${counted(buckets, 'bucket')} without a row: ${recovered + unbegun} to run again, ${failed} ` +
         'over the crash budget and in the dead letter; nobody may delete rows of the table "bucket", and if nobody did, please report it',
     );
   }

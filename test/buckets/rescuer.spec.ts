@@ -29,6 +29,7 @@ class Subject {
   readonly told: string[] = [];
   readonly woken: (readonly string[])[] = [];
   readonly errors: string[] = [];
+  readonly warnings: string[] = [];
   readonly rescuer: Rescuer;
   rounds = 0;
   #answer: ((report: LostReport) => void) | undefined;
@@ -36,7 +37,8 @@ class Subject {
   constructor() {
     this.events.on(
       'rescued',
-      ({ recovered, failed }) => void this.told.push(`rescued ${recovered}/${failed}`),
+      ({ recovered, failed, unbegun }) =>
+        void this.told.push(['rescued ' + recovered, failed, ...(unbegun ? [unbegun] : [])].join('/')),
     );
     this.events.on('bucket', ({ to }) => void this.told.push(`bucket ${to}`));
     this.rescuer = new Rescuer({
@@ -50,7 +52,10 @@ class Subject {
       events: this.events,
       graceMs: 30_000,
       maxCrashRedeliveries: 3,
-      logger: { warn: () => undefined, error: (line) => void this.errors.push(line) },
+      logger: {
+        warn: (line) => void this.warnings.push(line),
+        error: (line) => void this.errors.push(line),
+      },
       onWork: (lanes) => void this.woken.push(lanes),
       onFault: () => undefined,
     });
@@ -86,6 +91,28 @@ describe('Rescuer', () => {
       'bucket draining',
       'bucket ready_to_delete',
       'rescued 0/1',
+    ]);
+  });
+
+  it('wakes lanes whose jobs had only been claimed ahead, and says how many', async () => {
+    const subject = new Subject();
+    subject.ask();
+    await subject.answer(
+      drained({ lane: 'mail', unbegun: 3 }),
+      drained({ lane: 'pdf', recovered: 1, unbegun: 2 }),
+    );
+    expect(subject.woken).toEqual([['mail', 'pdf']]);
+    expect(subject.warnings).toEqual([
+      expect.stringContaining(
+        '0 jobs to run again, 0 over the crash budget and in the dead letter; 3 jobs that had not begun, uncharged',
+      ),
+      expect.stringContaining(
+        '1 job to run again, 0 over the crash budget and in the dead letter; 2 jobs that had not begun, uncharged',
+      ),
+    ]);
+    expect(subject.told.filter((line) => line.startsWith('rescued'))).toEqual([
+      'rescued 0/0/3',
+      'rescued 1/0/2',
     ]);
   });
 
