@@ -26,6 +26,10 @@ const COUNTED = 1_000;
 export interface FallbackHost {
   /** Those that claim. */
   readonly buckets: readonly Bucket[];
+  /** The ids of all that are not removed yet: also of those that only finish. */
+  readonly known: readonly string[];
+  /** Whether executions are in it. */
+  busy(bucket: Bucket): boolean;
   /** Claims into it from now on. */
   open(bucket: Bucket): void;
   /** It claims no more, ends what runs, and goes. */
@@ -98,11 +102,12 @@ export class FallbackWatch {
     const node = this.#node;
     if (!node) return;
     try {
-      for (const bucket of host.buckets) await this.#judge(bucket);
-      const request = { node, handlers, afterMs, known: host.buckets.map(({ ref }) => ref.id) };
-      const answer = await store.starving(request);
+      for (const bucket of host.buckets) await this.#apart(() => this.#judge(bucket));
+      const answer = await store.starving({ node, handlers, afterMs, known: host.known });
       const lanes = new Set(answer.streams.map(({ lane }) => lane));
-      for (const lane of lanes) if (this.#starved.has(lane)) await this.#open(node, lane, answer);
+      for (const lane of lanes) {
+        if (this.#starved.has(lane)) await this.#apart(() => this.#open(node, lane, answer));
+      }
       this.#starved = lanes;
       events.emit('fallback_looked', { node: node.id, starving: [...lanes] });
     } catch (error) {
@@ -110,11 +115,19 @@ export class FallbackWatch {
     }
   }
 
+  /** One that fails does not keep the look from the others. */
+  async #apart(step: () => Promise<void>): Promise<void> {
+    try {
+      await step();
+    } catch (error) {
+      if (!this.#stopped) this.#parts.onFault(error);
+    }
+  }
+
   async #open(node: NodeRef, lane: string, { streams, served }: StarvingAnswer): Promise<void> {
     const { store, host, events, logger } = this.#parts;
     if (this.#stopped) return;
-    const known = host.buckets.map(({ ref }) => ref.id);
-    const ref = await store.openFallback({ node, lane, known });
+    const ref = await store.openFallback({ node, lane, known: host.known });
     if (!ref) return;
     const bucket = new Bucket(ref, store, events);
     events.emit('fallback', { bucket: ref.id, lane, change: 'opened' });
@@ -129,10 +142,11 @@ export class FallbackWatch {
   }
 
   async #judge(bucket: Bucket): Promise<void> {
-    const { store, handlers } = this.#parts;
+    const { store, host, handlers } = this.#parts;
     const { id } = bucket.ref;
     const need = await store.fallbackNeeded({ bucket: bucket.ref, handlers });
-    const idleLooks = need === 'idle' ? (this.#idleLooks.get(id) ?? 0) + 1 : 0;
+    // What runs may come back for a retry.
+    const idleLooks = need === 'idle' && !host.busy(bucket) ? (this.#idleLooks.get(id) ?? 0) + 1 : 0;
     this.#idleLooks.set(id, idleLooks);
     if (need === 'served') this.#retire(bucket, 'a live node serves it again');
     if (idleLooks >= IDLE_LOOKS) this.#retire(bucket, 'nothing is left to run');

@@ -63,9 +63,12 @@ export class BucketKeeper {
   #ready: Bucket | undefined;
   /** Of buckets that were taken away or drained and hold nothing. */
   #removing: Promise<unknown> = Promise.resolve();
+  /** How many of them are still there. */
+  #removals = 0;
   /** Moves of buckets that are retired. */
   #completed: Promise<unknown> = Promise.resolve();
   #serving = false;
+  #served = false;
   #leaving = false;
   #stopped = false;
 
@@ -84,6 +87,11 @@ export class BucketKeeper {
   /** Whether it has a bucket that it does not end yet. */
   get claims(): boolean {
     return !this.#leaving && this.loops.some((loop) => !this.#followed.has(loop));
+  }
+
+  /** Of a keeper of one bucket: it has been removed, or is nobody's task any more. */
+  get ended(): boolean {
+    return this.#served && this.#loops.size === 0 && this.#removals === 0;
   }
 
   /**
@@ -112,6 +120,7 @@ export class BucketKeeper {
       onCompleting: () => this.#completing(loop),
     });
     this.#loops.add(loop);
+    this.#served = true;
     loop.start();
   }
 
@@ -121,11 +130,7 @@ export class BucketKeeper {
     if (!loop) return;
     this.#followed.add(loop);
     loop.stopClaiming();
-    const { bucket } = loop;
-    const completed = bucket.status === 'active' ? bucket.moveTo('completing') : Promise.resolve(true);
-    this.#completed = completed
-      .catch((error: unknown) => this.#parts.faults.failed('removal of a bucket', error))
-      .then(() => void loop.whenIdle().then(() => this.#retire(loop)));
+    this.#completed = this.#complete(loop.bucket).then(() => void this.#end(loop));
   }
 
   /** No further claim and no further bucket. */
@@ -176,7 +181,7 @@ export class BucketKeeper {
   #follow(loop: ExchangeLoop, line: string): void {
     if (this.#followed.has(loop)) return;
     this.#followed.add(loop);
-    void loop.whenIdle().then(() => this.#retire(loop));
+    void this.#end(loop);
     if (this.#leaving) return;
     this.#parts.logger.warn(this.#parts.given ? line : `${line}, a new bucket follows`);
     if (this.#parts.given) return;
@@ -185,13 +190,35 @@ export class BucketKeeper {
     });
   }
 
+  /** While its row says `active`, nobody else makes a bucket for what it serves. */
+  async #complete(bucket: Bucket): Promise<void> {
+    const { patience, faults } = this.#parts;
+    const complete = async (): Promise<unknown> => bucket.status !== 'active' || bucket.moveTo('completing');
+    try {
+      await patience.until('end of a bucket', complete, bucket.ref.id);
+    } catch (error) {
+      if (!(error instanceof CalledOff)) faults.failed('end of a bucket', error);
+    }
+  }
+
+  /** Waits for what runs. What the database refuses to record is given back: nobody would ever remove the bucket. */
+  async #end(loop: ExchangeLoop): Promise<void> {
+    await loop.whenIdle();
+    if (loop.refused > 0 && !loop.deposed) {
+      loop.release();
+      await loop.whenRecorded();
+    }
+    this.#retire(loop);
+  }
+
   /** It holds nothing any more. Whoever took its bucket removes it; when nobody did, there is nothing to rescue. */
   #retire(loop: ExchangeLoop): void {
     loop.stop();
     this.#parts.faults.forget(loop.bucket.ref.id);
     this.#loops.delete(loop);
     const removed = loop.deposed ? this.#remove(loop.bucket) : this.#removeInTime(loop.bucket);
-    this.#removing = Promise.all([this.#removing, removed]);
+    this.#removals += 1;
+    this.#removing = Promise.all([this.#removing, removed.finally(() => (this.#removals -= 1))]);
   }
 
   async #open(tellBarred: () => void): Promise<Bucket> {

@@ -23,8 +23,17 @@ export class FallbackBuckets implements FallbackHost {
     return [...this.#keepers].filter(([, keeper]) => keeper.claims).map(([bucket]) => bucket);
   }
 
+  get known(): readonly string[] {
+    for (const [old, keeper] of this.#keepers) if (keeper.ended) this.#keepers.delete(old);
+    return [...this.#keepers.keys()].map(({ ref }) => ref.id);
+  }
+
+  busy(bucket: Bucket): boolean {
+    const loops = this.#keepers.get(bucket)?.loops ?? [];
+    return loops.some(({ claims, buffered, refused }) => claims.size + buffered + refused > 0);
+  }
+
   open(bucket: Bucket): void {
-    for (const [old, keeper] of this.#keepers) if (keeper.loops.length === 0) this.#keepers.delete(old);
     const { lane, id } = bucket.ref;
     const keeper = new BucketKeeper({
       ...this.#parts,

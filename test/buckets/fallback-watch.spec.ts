@@ -10,6 +10,15 @@ const NODE = { id: 'a', epoch: '1' };
 class Host implements FallbackHost {
   buckets: Bucket[] = [];
   readonly retired: Bucket[] = [];
+  readonly working = new Set<Bucket>();
+
+  get known(): readonly string[] {
+    return [...this.buckets, ...this.retired].map(({ ref }) => ref.id);
+  }
+
+  busy(bucket: Bucket): boolean {
+    return this.working.has(bucket);
+  }
 
   open(bucket: Bucket): void {
     this.buckets.push(bucket);
@@ -31,6 +40,8 @@ describe('FallbackWatch', () => {
   let lines: string[];
   let faults: unknown[];
   let fault: Error | undefined;
+  let faulty: Set<string>;
+  let known: (readonly string[])[];
   let taken: boolean;
   let events: EngineEvents;
   let watch: FallbackWatch;
@@ -56,20 +67,24 @@ describe('FallbackWatch', () => {
     host = new Host();
     [streams, served, need, asked, lines, faults] = [[], ['default', 'mail'], 'starving', [], [], []];
     fault = undefined;
+    [faulty, known] = [new Set(), []];
     taken = false;
     events = new EngineEvents();
     watch = new FallbackWatch({
       store: {
-        starving: ({ afterMs }) => {
+        starving: ({ afterMs, known: ids }) => {
+          known.push(ids);
           expect(afterMs).toBe(150_000);
           asked.push('starving');
           return fault ? Promise.reject(fault) : Promise.resolve({ streams, served });
         },
         openFallback: ({ node, lane }) => {
           asked.push(`open ${lane}`);
+          if (faulty.has(lane)) return Promise.reject(new Error(`open ${lane}`));
           return Promise.resolve(taken ? undefined : { id: lane, epoch: 1, lane, kind: 'fallback', node });
         },
-        fallbackNeeded: () => Promise.resolve(need),
+        fallbackNeeded: ({ bucket: { lane } }) =>
+          faulty.has(lane) ? Promise.reject(new Error(`judge ${lane}`)) : Promise.resolve(need),
         setBucketStatus: () => Promise.resolve(true),
       },
       clock,
@@ -153,6 +168,44 @@ describe('FallbackWatch', () => {
     expect(lines.at(-1)).toBe(
       'lane "two": a live node serves it again: its fallback bucket on this node ends',
     );
+  });
+
+  it('does not end one for want of work while executions are in it', async () => {
+    streams = [stream('one')];
+    await looked(37_000);
+    await looked(37_000);
+    streams = [];
+    need = 'idle';
+    host.working.add(host.buckets[0]!);
+    for (let look = 0; look < 5; look += 1) await looked(37_000);
+    expect(host.retired).toEqual([]);
+    host.working.clear();
+    for (let look = 0; look < 3; look += 1) await looked(37_000);
+    expect(host.retired).toHaveLength(1);
+  });
+
+  it('knows those that only finish: their lane is not given them again', async () => {
+    streams = [stream('one')];
+    await looked(37_000);
+    await looked(37_000);
+    need = 'served';
+    await looked(37_000);
+    expect(host.retired).toHaveLength(1);
+    expect(known.at(-1)).toEqual(['one']);
+  });
+
+  it('one that cannot be looked at, or opened, does not keep it from the others', async () => {
+    faulty.add('bad');
+    streams = [stream('bad'), stream('one'), stream('two')];
+    await looked(37_000);
+    await looked(37_000);
+    expect(host.buckets.map(({ ref }) => ref.lane)).toEqual(['one', 'two']);
+    faulty.add('one');
+    streams = [];
+    need = 'served';
+    await looked(37_000);
+    expect(host.retired.map(({ ref }) => ref.lane)).toEqual(['two']);
+    expect(faults.map(String)).toEqual(['Error: open bad', 'Error: judge one']);
   });
 
   it('survives a fault, and looks no more when it is stopped', async () => {

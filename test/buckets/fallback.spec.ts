@@ -93,12 +93,11 @@ describe('fallback buckets', () => {
     const hold = deferred();
     const one = await boot({ handlers: { work: () => hold.promise } });
     const opened = change(one, 'opened');
-    const retired = change(one, 'retired');
     const ran = one.count('settled', 1);
     await one.store.insert([old()]);
     const { bucket } = await opened;
-    await retired;
-    expect(await fallbacks()).toMatchObject([{ lane: 'mial' }]);
+    await looks(one, 5);
+    expect(await fallbacks()).toMatchObject([{ lane: 'mial', status: 'active' }]);
     const removed = gone(one, bucket);
     hold.resolve();
     await ran;
@@ -142,6 +141,35 @@ describe('fallback buckets', () => {
     } finally {
       await store.close();
     }
+  });
+
+  it('that only finishes, for however long, keeps its lane from no other one, and is never served twice', async () => {
+    const hold = deferred();
+    const maker = await boot({ nodeId: 'maker', handlers: { work: () => hold.promise, quick: () => {} } });
+    const opened = change(maker, 'opened');
+    const begun = maker.count('claimed', 1);
+    await maker.store.insert([old(), newJob({ name: 'work', lane: 'mial', delayMs: 3_600_000 })]);
+    const { bucket } = await opened;
+    await begun;
+    const struck = maker.faults.fail('setBucketStatus', { kind: 'unavailable', when: 'before' });
+    const completing = maker.events.next('bucket', ({ to }) => to === 'completing');
+    const other = await boot({
+      handlers: { work: () => {} },
+      settings: { lanes: new Map([['mial', laneOf({})]]) },
+    });
+    await struck;
+    await completing;
+    await other.runtime.close();
+    const reopened = change(maker, 'opened');
+    const ran = maker.count('settled', 1);
+    await maker.store.insert([old({ name: 'quick' })]);
+    const second = await reopened;
+    await ran;
+    expect(second.bucket).not.toBe(bucket);
+    expect((await fallbacks()).map(({ status }) => status).sort()).toEqual(['active', 'completing']);
+    const removed = gone(maker, bucket);
+    hold.resolve();
+    await removed;
   });
 
   it('is made by no node that has not the handlers', async () => {

@@ -29,8 +29,8 @@ alter table $schema$.node add column buffers boolean not null default false;
 -- Drained by hand: it opens no bucket until somebody says otherwise, or its process ends.
 alter table $schema$.node add column cordoned_at timestamptz;
 
--- One for each lane in the cluster.
-create unique index bucket_fallback on $schema$.bucket (lane) where kind = 'fallback';
+-- One for each lane in the cluster that claims. Those that end, for as long as that takes, keep nobody from making the next one.
+create unique index bucket_fallback on $schema$.bucket (lane) where kind = 'fallback' and status = 'active';
 
 -- A batch of jobs, claimed ahead, that a bucket has begun.
 create table $schema$.start_mark (
@@ -76,7 +76,8 @@ create or replace view $schema$.jobs as
          j.scheduled_at, j.created_at,
          case when j.status = 1 then coalesce(j.begun_at, (
            select m.begun_at from $schema$.start_mark m where m.bucket = j.bucket
-              and exists (select from unnest(m.ids, m.seqs) as s (id, seq) where s.id = j.id and s.seq = j.claim_seq) limit 1)) end as begun_at, null::timestamptz as ended_at, b.node_id as node,
+              and exists (select from unnest(m.ids, m.seqs) as s (id, seq) where s.id = j.id and s.seq = j.claim_seq)
+            order by m.no desc limit 1)) end as begun_at, null::timestamptz as ended_at, b.node_id as node,
          j.executions, j.failures, j.crashes, j.claim_seq, j.max_retries, j.business_key, j.tags, j.metadata, j.parent_id,
          j.pause_requested
     from $schema$.job j
@@ -104,7 +105,8 @@ create or replace view $schema$.executions as
     from $schema$.job j left join $schema$.bucket b on b.id = j.bucket
     cross join lateral (select coalesce(j.begun_at, (
            select m.begun_at from $schema$.start_mark m where m.bucket = j.bucket
-              and exists (select from unnest(m.ids, m.seqs) as s (id, seq) where s.id = j.id and s.seq = j.claim_seq) limit 1)) as began) w
+              and exists (select from unnest(m.ids, m.seqs) as s (id, seq) where s.id = j.id and s.seq = j.claim_seq)
+            order by m.no desc limit 1)) as began) w
    where j.status = 1 and w.began is not null
   union all
   select h.id, h.claim_seq, h.executions, h.node, h.outcome, h.error, h.begun_at, h.ended_at, null, null, null

@@ -63,8 +63,8 @@ unserved as materialized (
    where l.lane is not null
      and not exists (select from serving s where s.lane = l.lane and (s.priority is null or s.priority = p.priority))
      and not exists (select from ${schema}.lane w where w.name = l.lane and w.paused_at is not null)
-     and not exists (select from ${schema}.bucket f where f.lane = l.lane and f.kind = 'fallback'
-                        and not (f.node_id = $5::text and f.node_epoch = $6::bigint and f.status = 'active' and f.id <> all ($7::uuid[])))
+     and not exists (select from ${schema}.bucket f where f.lane = l.lane and f.kind = 'fallback' and f.status = 'active'
+                        and not (f.node_id = $5::text and f.node_epoch = $6::bigint and f.id <> all ($7::uuid[])))
 )
 select u.lane, u.priority, w.due, w.oldest_ms, w.names, (select array_agg(distinct s.lane) from serving s) as served
   from unserved u
@@ -117,7 +117,7 @@ with owner as materialized (
 opened as (
   insert into ${schema}.bucket (id, node_id, node_epoch, lane, kind, status, created_at, status_at)
   select $2::uuid, o.id, o.epoch, $5::text, 'fallback', 'active', ${storeClock('$1')}, ${storeClock('$1')} from owner o
-  on conflict (lane) where kind = 'fallback' do nothing
+  on conflict (lane) where kind = 'fallback' and status = 'active' do nothing
   returning id, epoch
 )
 select id::text as id, epoch from opened
