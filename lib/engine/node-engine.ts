@@ -1,6 +1,5 @@
-import { counted } from '../errors/counted.js';
 import { FallbackWatch } from '../buckets/fallback-watch.js';
-import { tellRescued } from '../buckets/rescuer.js';
+import { rescuedLine, taken, tellRescued } from '../buckets/rescuer.js';
 import { disabledPriorities, lanesOfNode } from '../buckets/lanes-of-node.js';
 import { rankOf } from '../jobs/priority.js';
 import { failureHandlersOf } from '../jobs/job-failure.js';
@@ -227,10 +226,9 @@ export class NodeEngine {
     );
     await debug.reach('start.rescued', node.id);
     tellRescued(events, rescued);
-    if (rescued.recovered + rescued.failed > 0) {
+    if (taken(rescued) > 0) {
       this.#logger.warn(
-        `an earlier process of node ${node.id} stopped without a drain: ${counted(rescued.recovered, 'job')} to run again, ` +
-          `${rescued.failed} over the crash budget and in the dead letter`,
+        `an earlier process of node ${node.id} stopped without a drain: ${rescuedLine(rescued)}`,
       );
     }
     await this.#recurring?.register((what, step) => this.#patience.until(what, step), node);

@@ -30,7 +30,13 @@ export interface EngineEventMap {
   /** The node has a row and an epoch. */
   registered: { readonly node: string; readonly epoch: string };
   /** What an earlier process of the same node id left behind, or a bucket that does not exist held, was taken back. */
-  rescued: { readonly buckets: number; readonly recovered: number; readonly failed: number };
+  rescued: {
+    readonly buckets: number;
+    readonly recovered: number;
+    readonly failed: number;
+    /** Claimed ahead and never begun; absent when there are none. */
+    readonly unbegun?: number;
+  };
   /** A rescue moved a job to the dead letter. */
   buried: {
     readonly jobId: string;

@@ -38,7 +38,7 @@ class Subject {
     this.events.on(
       'rescued',
       ({ recovered, failed, unbegun }) =>
-        void this.told.push(['rescued ' + recovered, failed, ...(unbegun ? [unbegun] : [])].join('/')),
+        void this.told.push([`rescued ${recovered}`, failed, ...(unbegun ? [unbegun] : [])].join('/')),
     );
     this.events.on('bucket', ({ to }) => void this.told.push(`bucket ${to}`));
     this.rescuer = new Rescuer({
