@@ -37,7 +37,7 @@ export class Verdicts {
           this.#recorded(entry, consequences);
           break;
         case 'lost':
-          this.#lost(entry);
+          this.#lost(entry, consequences);
           break;
         case 'skipped':
           this.outbox.skip(entry);
@@ -55,14 +55,18 @@ export class Verdicts {
     if (entry.work) tellSettled(this.events, entry.work, entry.settlement, this.bucket);
     entry.onRecorded?.(entry.settlement);
     if (entry.late) this.late.record(entry.late);
-    if (outcome === 'released') consequences.behind = true;
-    if (outcome === 'released' || delayMs === 0) consequences.dueNow = true;
+    if (outcome === 'released') isBack(consequences);
+    else if (delayMs === 0) consequences.dueNow = true;
     else if (delayMs !== undefined) consequences.dueInMs.push(delayMs);
   }
 
-  #lost(entry: OutboxEntry): void {
+  #lost(entry: OutboxEntry, consequences: Consequences): void {
     const { id, claimSeq, outcome, error } = entry.settlement;
     this.outbox.remove(entry.key);
+    if (leavesNoTrace(entry)) {
+      isBack(consequences);
+      return;
+    }
     if (entry.work && this.events.heard('lost')) {
       const execution = executionEvent(entry.work.job, this.bucket);
       this.events.emit('lost', { ...execution, bucket: this.bucket.id, reason: 'claim' });
@@ -71,4 +75,15 @@ export class Verdicts {
     if (entry.late) this.late.record(entry.late, 'lost');
     else if (outcome !== 'released') this.late.record(own, 'lost');
   }
+}
+
+/** We gave it back, or it may be back: whatever there is of it is due. */
+function isBack(consequences: Consequences): void {
+  consequences.behind = true;
+  consequences.dueNow = true;
+}
+
+/** A claim that was given back before it began closes no execution, so that nobody can tell a commit of it from a newer claim. */
+function leavesNoTrace({ settlement, work }: OutboxEntry): boolean {
+  return settlement.outcome === 'released' && work?.job.begun === false && work.beganMs === undefined;
 }
