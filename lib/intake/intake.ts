@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { RenewedSet } from '../collections/renewed-set.js';
 import { type ClusterMessages } from '../cluster/cluster-messages.js';
 import { type EngineEvents } from '../observability/engine-events.js';
@@ -43,6 +44,8 @@ export interface IntakeOptions {
 
 /** The default of the module option `intake`. */
 const BUFFER: BacklogLimits = { jobs: 10_000, bytes: 16_000_000 };
+/** What a close waits for buffered jobs, in milliseconds; the drain has had its time for them. */
+const LAST_FLUSH_MS = 1_000;
 const SILENT: IntakeLogger = { log: () => undefined, warn: () => undefined, error: () => undefined };
 
 /**
@@ -150,11 +153,24 @@ export class Intake {
     setImmediate(() => this.#report.tell());
   }
 
-  /** Flushes, and takes its subscriber out of the app's DataSource. Idempotent. */
+  /**
+   * Flushes, and takes its subscriber out of the app's DataSource. Idempotent. Buffered jobs that are not saved soon (a handler that
+   * outlived the drain may have made some while the database is away) are refused, and so are those that come later.
+   */
   async close(): Promise<void> {
-    await this.flush();
+    await Promise.all([Promise.allSettled(this.#outstanding), this.#closeBuffer()]);
     this.#report.tell();
     this.#afterCommit.close();
+  }
+
+  async #closeBuffer(): Promise<void> {
+    const enough = new AbortController();
+    const late = pause(LAST_FLUSH_MS, undefined, { signal: enough.signal }).catch(() => undefined);
+    await Promise.race([this.#buffer.flush(), late]);
+    enough.abort();
+    this.#buffer.close();
+    // What was refused says so.
+    await this.#buffer.flush();
   }
 
   /** Called before anything is awaited. */

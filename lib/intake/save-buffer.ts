@@ -45,6 +45,7 @@ export class SaveBuffer {
   readonly #callers: Caller[] = [];
   readonly #outstanding = new RenewedSet<Promise<unknown>>();
   #stop = new AbortController();
+  #isClosed = false;
 
   constructor(parts: SaveBufferParts) {
     this.#parts = parts;
@@ -68,10 +69,12 @@ export class SaveBuffer {
   /**
    * Resolves when there is room. The jobs have neither keys nor parents.
    *
-   * @throws IntakeFullError when too many calls wait for room already, EnqueueAbandonedError when the application stops meanwhile.
+   * @throws IntakeFullError when too many calls wait for room already, EnqueueAbandonedError when the application stops meanwhile or
+   *   has stopped.
    */
   async add(jobs: readonly NewJob[]): Promise<Buffered> {
     if (jobs.length === 0) return { saved: Promise.resolve() };
+    if (this.#isClosed) throw new EnqueueAbandonedError();
     if (this.#callers.length === 0 && this.#taken.hasRoomFor(jobs)) return this.#take(jobs);
     this.#before.enter(jobs);
     const room = new Promise<Buffered>((resolve, reject) => {
@@ -97,6 +100,12 @@ export class SaveBuffer {
     this.#gathering.abandon(() => new EnqueueAbandonedError());
     this.#stop.abort();
     this.#stop = new AbortController();
+  }
+
+  /** Abandons, and refuses whatever comes from now on: nobody would wait for it. */
+  close(): void {
+    this.#isClosed = true;
+    this.abandon();
   }
 
   #take(jobs: readonly NewJob[]): Buffered {
@@ -132,6 +141,8 @@ export class SaveBuffer {
 
   async #insert(jobs: readonly NewJob[]): Promise<readonly Inserted[]> {
     const { inserts, report } = this.#parts;
+    // The rest of a group that is divided.
+    if (this.#isClosed) throw new EnqueueAbandonedError();
     const { signal } = this.#stop;
     const failed = (error: unknown): void => {
       // One deadlock is not worth a line: it is mended at once.

@@ -257,6 +257,21 @@ describe("durability: 'buffered'", () => {
       expect(rows).toHaveLength(31);
     });
 
+    it('refuses what comes after it while the database is away: nothing waits for ever', async () => {
+      const app = await boot({ drainTimeout: '300ms' });
+      const scheduler = app.get(JobScheduler);
+      const [first] = await notes(scheduler, 1);
+      await first!.saved;
+      await app.get(RatchetRuntime).drain();
+      network.refuse();
+      const handles = await notes(scheduler, 3, 1);
+      await app.close();
+      const codes = new Set(await settled(handles));
+      expect([['ENQUEUE_ABANDONED'], ['ENQUEUE_IN_DOUBT']]).toContainEqual([...codes]);
+      const late = scheduler.enqueue(Note, { n: 4 }, buffered);
+      await expect(late).rejects.toMatchObject({ code: 'ENQUEUE_ABANDONED' });
+    });
+
     it.each([{ worker: true }, { worker: false }])(
       'with $worker and the database away ends in time, and refuses and counts what is not saved',
       async ({ worker }) => {

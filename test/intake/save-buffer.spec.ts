@@ -147,6 +147,32 @@ describe('SaveBuffer', () => {
     ]);
   });
 
+  it('refuses all that it holds when it is closed, and all that comes later', async () => {
+    buffer = make({ jobs: 2, bytes: 10_000 });
+    store.judge = () => ({ error: fault('unavailable') });
+    const [taken] = await addAll(several(1));
+    const many = buffer.add(several(2));
+    await store.call(0);
+    buffer.close();
+    const abandoned = { code: 'ENQUEUE_ABANDONED' };
+    await expect(taken!.saved).rejects.toMatchObject(abandoned);
+    await expect(many).rejects.toMatchObject(abandoned);
+    await expect(buffer.add(several(1))).rejects.toMatchObject(abandoned);
+    await buffer.flush();
+    expect(buffer.jobs).toBe(0);
+    expect(store.rows.size).toBe(0);
+  });
+
+  it('sends nothing more of a group that is being divided when it is closed', async () => {
+    const taken = await addAll(several(4));
+    const call = await store.call(0);
+    buffer.close();
+    call.answer({ error: fault('bad_row') });
+    const ends = await Promise.allSettled(taken.map(({ saved }) => saved));
+    expect(ends.map(({ status }) => status)).toEqual(Array(4).fill('rejected'));
+    expect(store.calls).toHaveLength(1);
+  });
+
   it('says which jobs were not saved: by the promise, an event and one line; nobody has to look', async () => {
     const told: EngineEventMap['unsaved'][] = [];
     events.on('unsaved', (event) => told.push(event));
