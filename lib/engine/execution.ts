@@ -62,6 +62,7 @@ export class Execution implements RunningExecution {
   #body: 'waiting' | 'running' | 'ended';
   #commit: RunningExecution['commit'];
   #transaction: HandlerTransaction | undefined;
+  readonly #beganMs: number;
   readonly #watch: ExecutionWatch;
 
   constructor(parts: ExecutionParts) {
@@ -69,6 +70,7 @@ export class Execution implements RunningExecution {
     this.job = parts.job;
     this.#commit = parts.transactional && 'none';
     this.#body = 'waiting';
+    this.#beganMs = parts.clock.monotonicMs();
     this.#watch = new ExecutionWatch(parts.clock, parts.log, parts.handler.owner);
     this.settlement = new Promise((resolve) => (this.#settle = resolve));
     if (!parts.transactional) this.#bodyBegins();
@@ -173,7 +175,8 @@ export class Execution implements RunningExecution {
         this.#commit = 'pending';
         this.#bodyDone();
         progress.stop();
-        return (settlement = this.#withProgress(settlement)) as SettlementWithin;
+        settlement = this.#withProgress(settlement);
+        return this.#withRun(settlement as SettlementWithin);
       });
       this.#commit = completed === 'recorded' ? 'done' : 'none';
       if (completed === 'recorded') {
@@ -248,6 +251,12 @@ export class Execution implements RunningExecution {
   #withProgress(settlement: Settlement): Settlement {
     const { last } = this.#parts.progress;
     return last === undefined ? settlement : { ...settlement, progress: last };
+  }
+
+  /** With the time since it began, where the database does not know it. */
+  #withRun(settlement: SettlementWithin): SettlementWithin {
+    const { job, clock } = this.#parts;
+    return job.begun ? settlement : { ...settlement, ranMs: clock.monotonicMs() - this.#beganMs };
   }
 
   #settlementOf(end: BodyEnd): Settlement {

@@ -408,6 +408,33 @@ describe('a transactional handler', () => {
   });
 });
 
+describe('a transactional job that was claimed ahead', () => {
+  it('tells how long it ran, and one that began with its claim does not', async () => {
+    const gate = deferred();
+    const { scheduler, ended, store, events } = await fixture.boot(
+      handlerOf(() => gate.promise),
+      { options: { lanes: { default: { concurrency: 1, bufferSize: 5 } } } },
+    );
+    const told = new Map<string, number | undefined>();
+    const settle = store.settleWithin.bind(store);
+    store.settleWithin = (transaction, settlement) => {
+      told.set(settlement.id, settlement.ranMs);
+      return settle(transaction, settlement);
+    };
+    const claimed = events.next('turn', (turn) => turn.claimed > 0);
+    const [first, ...others] = await scheduler.enqueueMany(
+      Work,
+      ['a', 'b', 'c'].map((text) => ({ payload: { text } })),
+    );
+    await claimed;
+    gate.resolve();
+    for (const { id } of [first!, ...others])
+      expect(await ended(id)).toMatchObject({ status: 'succeeded', executions: 1 });
+    expect(told.get(first!.id)).toBeUndefined();
+    expect(others.map(({ id }) => typeof told.get(id))).toEqual(['number', 'number']);
+  });
+});
+
 describe('how many run at once', () => {
   it('leaves two connections of the pool to others, so that they cannot deadlock', async () => {
     let running = 0;

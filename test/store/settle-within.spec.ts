@@ -99,6 +99,18 @@ describe('an outcome recorded within the application’s transaction', () => {
     expect(await store.fateOf(job)).toBe('recorded');
   });
 
+  it('began when the node says so, of a job that was claimed ahead, whatever the marks say', async () => {
+    await store.insert([newJob()]);
+    const ahead = { beginNow: 0, begin: [], mark: 0, forget: [] };
+    const [job] = (await store.exchange(turn(bucket, { want: 1, ahead }))).claimed;
+    const transaction = await begun();
+    expect(await store.settleWithin(transaction, success(job!, { ranMs: 5_000 }))).toBe(true);
+    await client.query('commit');
+    const view = await store.get(job!.id);
+    expect(view).toMatchObject({ status: 'succeeded', executions: 1 });
+    expect(view!.endedAt!.getTime() - view!.begunAt!.getTime()).toBe(5_000);
+  });
+
   it('pauses a job for which a pause was asked when it snoozes', async () => {
     const job = await claimed();
     await database.query('update ratchet.job set pause_requested = true');
@@ -165,6 +177,35 @@ describe('an outcome recorded within the application’s transaction', () => {
     await client.query('commit');
     expect(await asked).toBe('recorded');
   });
+});
+
+describe('when a job began that was claimed ahead', () => {
+  it.each(['ratchet.jobs', 'ratchet.executions'])(
+    'is looked up in the newest marks first (%s)',
+    async (view) => {
+      await store.insert([newJob()]);
+      const ahead = { beginNow: 0, begin: [], mark: 0, forget: [] };
+      const [job] = (await store.exchange(turn(bucket, { want: 1, ahead }))).claimed;
+      await database.query(
+        `insert into ratchet.start_mark (bucket, no, ids, seqs, begun_at)
+       select $1, no, array[case when no = 500 then $2::uuid else gen_random_uuid() end], array[$3::bigint], now()
+         from generate_series(1, 500) as no`,
+        [bucket.id, job!.id, job!.claimSeq],
+      );
+      await client.query('begin');
+      await client.query('set local enable_seqscan = off; set local enable_bitmapscan = off');
+      const key = view === 'ratchet.jobs' ? 'id' : 'job_id';
+      const { rows } = await client.query<{ 'QUERY PLAN': string }>(
+        `explain (analyze, costs off, timing off) select * from ${view} where ${key} = '${job!.id}'`,
+      );
+      await client.query('rollback');
+      const plan = rows.map((row) => row['QUERY PLAN']);
+      const scans = plan.filter((line) => line.includes('on start_mark'));
+      expect(scans.length).toBeGreaterThan(0);
+      for (const scan of scans) expect(scan).toMatch(/Index Scan Backward|never executed/);
+      expect(plan.filter((line) => /Rows Removed by (Join )?Filter: (499|500)/.test(line))).toEqual([]);
+    },
+  );
 });
 
 describe('whether a claim stands', () => {

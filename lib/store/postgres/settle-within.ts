@@ -24,7 +24,7 @@ export async function settleWithin(
   transaction: StoreTransaction,
   settlement: Settlement & { readonly outcome: 'succeeded' | 'snoozed' },
 ): Promise<boolean> {
-  const { id, claimSeq, outcome, result, delayMs, drop, progress } = settlement;
+  const { id, claimSeq, outcome, result, delayMs, drop, progress, ranMs } = settlement;
   const rows = await session.write(
     recordWithin,
     [
@@ -36,6 +36,7 @@ export async function settleWithin(
       delayMs ?? null,
       drop ?? false,
       progress ?? null,
+      ranMs ?? null,
     ],
     transaction,
   );

@@ -11,13 +11,13 @@ export const STANDSTILL_MS = 5_000;
 
 /**
  * The outcome of a claim, written inside a transaction of the application: the same rows as the exchange writes. `$1` offset, `$2` id,
- * `$3` claim, `$4` true for a success and false for a snooze, `$5` result, `$6` delay, `$7` drop, `$8` progress; marked: `$9` the
- * mark. Comes back with the id, with nothing when the claim no longer stands, and with a row without an id outside of the
+ * `$3` claim, `$4` true for a success and false for a snooze, `$5` result, `$6` delay, `$7` drop, `$8` progress, `$9` how long ago it began, in
+ * milliseconds, of one that was claimed ahead; marked: `$10` the mark. Comes back with the id, with nothing when the claim no longer stands, and with a row without an id outside of the
  * marked transaction.
  */
 export const recordWithin: MarkableStatement = {
   plain: (schema) => ({ text: recordText(schema, undefined) }),
-  marked: (schema) => ({ text: recordText(schema, isInside('$9')) }),
+  marked: (schema) => ({ text: recordText(schema, isInside('$10')) }),
 };
 
 function recordText(schema: string, inside: string | undefined): string {
@@ -27,7 +27,7 @@ with clock as materialized (
    ${inside === undefined ? '' : `where ${inside}`}
 ),
 locked as materialized (
-  select j.id, ${begunAt(schema, 'j')} as begun_at, (j.begun_at is null)::int as counts, c.now, (select b.node_id from ${schema}.bucket b where b.id = j.bucket) as node
+  select j.id, ${begunAt(schema, 'j', `c.now - $9::float8 * interval '1 millisecond'`)} as begun_at, (j.begun_at is null)::int as counts, c.now, (select b.node_id from ${schema}.bucket b where b.id = j.bucket) as node
     from clock c join ${schema}.job j on j.id = any (array[$2::uuid])
    where j.claim_seq = $3::bigint and j.status is not distinct from 1
      for update of j
