@@ -237,7 +237,8 @@ export abstract class JobStore {
   /**
    * Records the outcome of a claim inside a transaction of the application, so that it is committed together with what the
    * handler wrote. Takes the job's row; false when the claim no longer stands: roll back. Such a transaction that then stands
-   * still is ended by the server, so that a frozen process cannot hold the row.
+   * still is ended by the server, so that a frozen process cannot hold the row. Without its `ranMs`, when a job that was claimed ahead
+   * began is looked up.
    *
    * @throws TransactionNotActiveError when the marked transaction is over, StoreError when it is broken (25P02).
    */
