@@ -1,29 +1,29 @@
 import { describeError } from '../errors/describe-error.js';
 import { PARTITION_DAYS } from '../maintenance/maintenance.js';
-import {
-  type ClaimedJob,
-  type ExchangeAnswer,
-  type ExchangeRequest,
-  type Settlement,
-} from '../store/job-store.js';
-import { faultKindOf, StoreError } from '../store/store-fault.js';
+import { type ClaimedJob, type ExchangeAnswer, type ExchangeRequest } from '../store/job-store.js';
+import { faultKindOf } from '../store/store-fault.js';
 import { ClaimBuffer } from './claim-buffer.js';
 import { type ExchangeLoopParts } from './exchange-loop-parts.js';
-import { respondTo } from './fault-response.js';
+import { lostAnswer, respondTo } from './fault-response.js';
 import { type FloorKeeper } from './floor-keeper.js';
 import { type FloorsInUse } from './floors.js';
-import { claimKey, Outbox, SKIPS_BEFORE_WAITING, type OutboxEntry, type Parcel } from './outbox.js';
+import {
+  claimKey,
+  Outbox,
+  settlementOf,
+  SKIPS_BEFORE_WAITING,
+  type OutboxEntry,
+  type Parcel,
+} from './outbox.js';
 import { ProgressQueue } from './progress-queue.js';
 import { RunningClaims } from './running-claims.js';
+import { Sharing } from './sharing.js';
 import { StartMarks } from './start-marks.js';
 import { type TurnPlan, type TurnSituation } from './turn-plan.js';
 import { Verdicts, type Consequences } from './verdicts.js';
 
 /** A wait for locked rows that was in vain is not repeated before this, so that one held row never owns the bucket. */
 const WAIT_AGAIN_AFTER_MS = 30_000;
-
-/** After it has given jobs back to a hungry node it does not fill its buffer again at once. */
-const MODEST_MS = 1_000;
 
 /** The claim found as many as it asked for, or more than its answer had room for. */
 export function mayHaveMore(request: ExchangeRequest, answer: ExchangeAnswer): boolean {
@@ -52,17 +52,17 @@ export class BucketTurns {
   /** Jobs that were claimed ahead of the free slots. */
   readonly buffer: ClaimBuffer;
   readonly #marks = new StartMarks();
+  readonly #sharing = new Sharing();
   readonly #parts: ExchangeLoopParts;
   readonly #floors: FloorKeeper;
   readonly #verdicts: Verdicts;
   readonly #landings: (() => void)[] = [];
   #inFlight = false;
+  #deposed = false;
   #failures = 0;
   #accepting = true;
   #waitForLocks = false;
   #waitAgainMs = 0;
-  /** Until then it does not claim ahead. */
-  #modestUntilMs = 0;
   /** What an exchange of unknown commit carried. */
   #unsure: readonly OutboxEntry[] | undefined;
 
@@ -106,7 +106,7 @@ export class BucketTurns {
   }
 
   /** Its part of what the next turn depends on. */
-  situation(): Omit<TurnSituation, 'skippedDue' | 'look' | 'claiming'> {
+  situation(): Omit<TurnSituation, 'skippedDue' | 'look' | 'ask' | 'claiming'> {
     const { slots, bufferSize, clock } = this.#parts;
     const { fresh, size } = this.outbox;
     return {
@@ -115,7 +115,7 @@ export class BucketTurns {
       progress: this.progress.size,
       freeSlots: slots.free,
       buffered: this.buffer.size,
-      bufferSize: clock.monotonicMs() < this.#modestUntilMs ? 0 : bufferSize,
+      bufferSize: this.#sharing.isModest(clock.monotonicMs()) ? 0 : bufferSize,
     };
   }
 
@@ -130,19 +130,20 @@ export class BucketTurns {
     this.giveUp();
   }
 
+  /** The bucket is somebody else's. What its marks say is for whoever takes the claims back. */
+  depose(): void {
+    this.#deposed = true;
+    this.buffer.clear();
+  }
+
   /** Gives back half of the buffer, if there is more in it than runs. False: there is not. */
   share(): boolean {
     const { size } = this.buffer;
-    if (size <= this.claims.size) return false;
-    this.#modestUntilMs = this.#parts.clock.monotonicMs() + MODEST_MS;
-    return this.giveUp(Math.ceil(size / 2)) > 0;
-  }
-
-  /** Gives back what waits in the buffer, the newest first, `count` at most. Returns how many. */
-  giveUp(count?: number): number {
-    const jobs = this.buffer.giveUp(count);
-    for (const job of jobs) this.claims.giveBack(job, this.#parts.releaseError);
-    return jobs.length;
+    const nowMs = this.#parts.clock.monotonicMs();
+    if (size <= this.claims.size || !this.#sharing.worthwhile(nowMs)) return false;
+    const jobs = this.giveUp(Math.ceil(size / 2));
+    this.#sharing.gave(jobs, nowMs);
+    return jobs.length > 0;
   }
 
   /** From now on locked rows are waited for. */
@@ -271,11 +272,17 @@ export class BucketTurns {
     return !suspect && !overdue;
   }
 
+  /** Gives back what waits in the buffer, the newest first, `count` at most. */
+  giveUp(count?: number): readonly ClaimedJob[] {
+    const jobs = this.buffer.giveUp(count);
+    for (const job of jobs) this.claims.giveBack(job, this.#parts.releaseError);
+    return jobs;
+  }
+
   #ahead(begin: readonly ClaimedJob[], beginNow: number): ExchangeRequest['ahead'] {
     // Also without a buffer of its own: a reconcile may have found what an earlier option claimed ahead.
-    const forget = this.#marks.takeForgotten(
-      (key) => this.claims.stands(key) || this.outbox.get(key) !== undefined,
-    );
+    const isHeld = (key: string): boolean => this.claims.stands(key) || this.outbox.get(key) !== undefined;
+    const forget = this.#deposed ? [] : this.#marks.takeForgotten(isHeld);
     if (this.#parts.bufferSize === 0 && begin.length === 0 && forget.length === 0) return undefined;
     return {
       beginNow,
@@ -326,6 +333,7 @@ export class BucketTurns {
     for (const { id, claimSeq } of request.progress) {
       if (lost.has(id)) this.claims.abort(id, claimSeq, 'lost');
     }
+    if (answer.claimed.length > 0) this.#sharing.claimed(answer.claimed, this.#parts.clock.monotonicMs());
     if (begin.length > 0) this.#begun(request, answer);
     this.take(answer.claimed);
     return consequences;
@@ -338,6 +346,7 @@ export class BucketTurns {
     const refused = new Set(gone);
     const begun = jobs.filter(({ id }) => !refused.has(id));
     if (begun.length > 0) this.#marks.written(ahead?.mark ?? 0, begun);
+    else this.#marks.unsure(ahead?.mark ?? 0);
     for (const job of jobs) {
       // One that is to pause goes back; one that was canceled is lost, which the answer to that will say.
       if (!this.#accepting || refused.has(job.id)) this.claims.giveBack(job, this.#parts.releaseError);
@@ -381,14 +390,4 @@ export class BucketTurns {
     this.#inFlight = false;
     for (const resolve of this.#landings.splice(0)) resolve();
   }
-}
-
-/** With the time since it began, where the database does not know it. */
-function settlementOf({ settlement, work }: OutboxEntry, nowMs: number): Settlement {
-  if (!work || work.job.begun || work.beganMs === undefined) return settlement;
-  return { ...settlement, ranMs: nowMs - work.beganMs };
-}
-
-function lostAnswer(cause: unknown): StoreError {
-  return new StoreError('unknown', `STORE_FAULT: ${describeError(cause).message}`, undefined, { cause });
 }

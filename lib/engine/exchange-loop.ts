@@ -37,6 +37,8 @@ export class ExchangeLoop {
   #deposed = false;
   /** Something says that there may be work to claim. */
   #look = true;
+  /** A pause or a drain by hand may have come; see {@link TurnSituation.ask}. */
+  #ask = false;
   /** One that comes during a turn outlives its answer, whose snapshot may be older. */
   #wakeups = 0;
   #scheduled = false;
@@ -116,7 +118,10 @@ export class ExchangeLoop {
 
   /** There may be work: now, later, or behind the floors. */
   wake(hint: WakeupHint = {}): void {
-    if (hint.behind) this.#floors.behind();
+    if (hint.behind) {
+      this.#floors.behind();
+      this.#ask = this.buffered > 0;
+    }
     if (hint.dueInMs !== undefined && hint.dueInMs > 0) {
       this.#next.dueIn(this.#nowMs(), hint.dueInMs);
       this.#rest();
@@ -212,7 +217,7 @@ export class ExchangeLoop {
   depose(): void {
     if (this.#deposed) return;
     this.#deposed = true;
-    this.turns.buffer.clear();
+    this.turns.depose();
     this.stopClaiming();
     this.claims.abortAll('lost');
     const { bucket, events, onDeposed } = this.#parts;
@@ -283,6 +288,7 @@ export class ExchangeLoop {
       ...this.turns.situation(),
       skippedDue: this.#nowMs() >= this.#skippedAgainMs,
       look: this.#look,
+      ask: this.#ask,
       claiming: this.#claiming && !this.#held,
       ...change,
     });
@@ -301,6 +307,7 @@ export class ExchangeLoop {
         return;
       case 'answered': {
         const { answer, request } = result;
+        this.#ask = false;
         if (request.want > 0) {
           const more = mayHaveMore(request, answer);
           this.#hasMore = more;
@@ -310,8 +317,10 @@ export class ExchangeLoop {
         }
         this.#heed(result.consequences);
         if (!answer.owned) this.depose();
-        else if (answer.completing) this.#complete();
-        else if (answer.paused) this.turns.giveUp();
+        else if (answer.completing && this.#claiming) {
+          this.stopClaiming();
+          this.#parts.onCompleting();
+        } else if (answer.paused) this.turns.giveUp();
       }
     }
   }
@@ -321,13 +330,6 @@ export class ExchangeLoop {
     // In deep idle there has been nothing for so long that others have nothing either.
     if (this.#parts.slots.free > 0 && this.pace.state !== 'deep_idle')
       this.#parts.onHungry(this.bucket.ref.lane);
-  }
-
-  /** Somebody has asked for the end of this bucket. */
-  #complete(): void {
-    if (!this.#claiming) return;
-    this.stopClaiming();
-    this.#parts.onCompleting();
   }
 
   #heed({ dueNow, behind, dueInMs, fewestSkips }: Consequences): void {

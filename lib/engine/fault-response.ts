@@ -1,4 +1,5 @@
-import { type StoreFaultKind } from '../store/store-fault.js';
+import { describeError } from '../errors/describe-error.js';
+import { StoreError, type StoreFaultKind } from '../store/store-fault.js';
 import { faultDelayMs } from './backoff-delay.js';
 
 /** What a bucket does about a failed exchange. */
@@ -32,4 +33,9 @@ export function respondTo(kind: StoreFaultKind, failures: number, random?: () =>
     case 'bad_row':
       return { reconcile: false, mend: 'split', delayMs: failures <= SPLITS_AT_ONCE ? 0 : delayMs };
   }
+}
+
+/** An answer that was not worked in to its end is as good as one that never came. */
+export function lostAnswer(cause: unknown): StoreError {
+  return new StoreError('unknown', `STORE_FAULT: ${describeError(cause).message}`, undefined, { cause });
 }

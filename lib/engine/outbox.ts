@@ -161,6 +161,12 @@ export class Outbox {
   }
 }
 
+/** What is sent of an entry: with the time since it began, where the database does not know when that was. */
+export function settlementOf({ settlement, work }: OutboxEntry, nowMs: number): Settlement {
+  if (!work || work.job.begun || work.beganMs === undefined) return settlement;
+  return { ...settlement, ranMs: nowMs - work.beganMs };
+}
+
 function bytesOf({ result, error, progress }: Settlement): number {
   return (result?.length ?? 0) + (error?.length ?? 0) + (progress?.length ?? 0);
 }

@@ -7,6 +7,7 @@ import {
 } from '../../lib/cluster/cluster-coordinator.js';
 import { ClusterMessages } from '../../lib/cluster/cluster-messages.js';
 import { type PriorityRank } from '../../lib/jobs/priority.js';
+import { PostgresBucketStore } from '../../lib/store/postgres/postgres-bucket-store.js';
 import { registerTestNode } from '../support/store.js';
 import { deferred, laneOf, type TestHandler } from '../support/engine-node.js';
 import { engineFixture, type Node } from './engine-fixture.js';
@@ -233,6 +234,40 @@ describe('a bucket that claims ahead', () => {
     )) as [{ waiting: number }];
     expect(waiting).toBeGreaterThan(0);
     expect(ids).toHaveLength(300);
+  });
+
+  it('gives back what waits when its lane is paused or its bucket drained by hand, with every slot taken', async () => {
+    const paused = await full();
+    const lanes = new PostgresBucketStore(paused.node.real);
+    const back = paused.node.count('settled', BUFFER, ({ outcome }) => outcome === 'released');
+    await lanes.pauseLane('default');
+    paused.node.messages.newWork('default', 2, { behind: true });
+    await back;
+    expect(paused.ran.size).toBe(SLOTS);
+    await lanes.resumeLane('default');
+    const again = paused.node.count('turn', 1, ({ claimed }) => claimed > 0);
+    paused.finish();
+    await again;
+  });
+
+  it('does not give the same jobs back again and again to a node that cannot use them', async () => {
+    const wire = new Wire();
+    const { node, finish } = await full({ wire });
+    const beggar = new WireEnd(wire);
+    const hungry = (): void => beggar.publish({ kind: 'hungry', source: 'beggar', lane: 'default' });
+    const back = node.count('settled', BUFFER / 2, ({ outcome }) => outcome === 'released');
+    hungry();
+    await back;
+    let released = 0;
+    node.events.on('settled', ({ outcome }) => (released += outcome === 'released' ? 1 : 0));
+    // Nobody takes them: they come back to the giver, which does not listen for a while then.
+    const refilled = node.count('turn', 1, ({ claimed }) => claimed > 0);
+    finish();
+    await refilled;
+    for (let times = 0; times < 5; times += 1) hungry();
+    await node.runtime.drain();
+    expect(released).toBe(0);
+    await beggar.close();
   });
 
   it('drops what waits when the bucket is taken away', async () => {

@@ -27,6 +27,7 @@ describe('planTurn', () => {
     skippedDue: true,
     progress: 0,
     look: false,
+    ask: false,
     freeSlots: 10,
     claiming: true,
     buffered: 0,
@@ -71,10 +72,18 @@ describe('planTurn', () => {
     expect(planTurn({ ...full, freeSlots: 3, claiming: false })).toBeUndefined();
   });
 
-  it('fills the buffer when it is half empty, also while every slot is taken', () => {
-    expect(planTurn({ ...full, buffered: 51 })).toBeUndefined();
-    expect(planTurn({ ...full, buffered: 50 })).toEqual({ want: 50, beginNow: 0, begin: 0 });
-    expect(planTurn({ ...full, buffered: 50, look: false })).toBeUndefined();
+  it('fills the buffer when it is half empty and a slot comes free', () => {
+    expect(planTurn({ ...full, buffered: 51, freeSlots: 1 })).toEqual({ want: 0, beginNow: 0, begin: 1 });
+    expect(planTurn({ ...full, buffered: 50 })).toBeUndefined();
+    expect(planTurn({ ...full, buffered: 50, freeSlots: 1, look: false })).toEqual({
+      want: 0,
+      beginNow: 0,
+      begin: 1,
+    });
+  });
+
+  it('makes a turn with nothing in it to hear of a pause or a drain', () => {
+    expect(planTurn({ ...full, ask: true })).toEqual({ want: 0, beginNow: 0, begin: 0 });
   });
 
   it('keeps a slot for the first job of such a claim: one that may be a poison pill never waits in a buffer', () => {
