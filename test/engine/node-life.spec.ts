@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { SystemClock } from '../../lib/cluster/clock.js';
 import { type StoreFaultKind } from '../../lib/store/store-fault.js';
 import { deferred } from '../support/engine-node.js';
-import { newJob } from '../support/store.js';
+import { newJob, registerTestNode, turn } from '../support/store.js';
 import { engineFixture, type Node } from './engine-fixture.js';
 import { pollEvery } from '../support/poll.js';
 
@@ -80,6 +80,22 @@ describe('the life of a node', () => {
       `select b.lane, b.node_id from ratchet.bucket b where b.status = 'active' order by b.lane`,
     );
   }
+
+  it('says at its start what an earlier process of its id had only claimed ahead', async () => {
+    const name = `n${(ids += 1)}`;
+    const one = await node(name);
+    const earlier = await registerTestNode(one.real, name);
+    const bucket = await one.real.openBucket(earlier, 'elsewhere');
+    await one.real.insert([newJob({ lane: 'elsewhere' }), newJob({ lane: 'elsewhere' })]);
+    const ahead = { beginNow: 0, begin: [], mark: 0, forget: [] };
+    expect((await one.real.exchange(turn(bucket, { want: 2, ahead }))).claimed).toHaveLength(2);
+    const rescued = one.events.next('rescued');
+    await one.runtime.start();
+    expect(await rescued).toMatchObject({ recovered: 0, failed: 0, unbegun: 2 });
+    expect(fixture.logs.map(({ line }) => line)).toContainEqual(
+      expect.stringMatching(/stopped without a drain: 0 jobs to run again, .*; 2 jobs that had not begun/),
+    );
+  });
 
   it('three processes that start at once under one id all serve: one keeps it, the others say whose it is', async () => {
     const all = await Promise.all(

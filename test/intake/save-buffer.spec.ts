@@ -165,12 +165,12 @@ describe('SaveBuffer', () => {
 
   it('sends nothing more of a group that is being divided when it is closed', async () => {
     const taken = await addAll(several(4));
-    const call = await store.call(0);
+    (await store.call(0)).answer({ error: fault('bad_row') });
+    await store.call(1);
     buffer.close();
-    call.answer({ error: fault('bad_row') });
     const ends = await Promise.allSettled(taken.map(({ saved }) => saved));
     expect(ends.map(({ status }) => status)).toEqual(Array(4).fill('rejected'));
-    expect(store.calls).toHaveLength(1);
+    expect(store.calls).toHaveLength(2);
   });
 
   it('says which jobs were not saved: by the promise, an event and one line; nobody has to look', async () => {

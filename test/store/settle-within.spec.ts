@@ -99,7 +99,7 @@ describe('an outcome recorded within the application’s transaction', () => {
     expect(await store.fateOf(job)).toBe('recorded');
   });
 
-  it('began when the node says so, of a job that was claimed ahead, whatever the marks say', async () => {
+  it('began when the node says so, of a job that was claimed ahead, and no mark is asked', async () => {
     await store.insert([newJob()]);
     const ahead = { beginNow: 0, begin: [], mark: 0, forget: [] };
     const [job] = (await store.exchange(turn(bucket, { want: 1, ahead }))).claimed;
