@@ -8,6 +8,7 @@ import { mayMove, OWNER_LEAVES } from '../store/bucket-transitions.js';
  */
 export class Bucket {
   #status: BucketStatus = 'active';
+  #removal: Promise<boolean> | undefined;
 
   constructor(
     readonly ref: BucketRef,
@@ -19,7 +20,7 @@ export class Bucket {
     return this.#status;
   }
 
-  /** False: somebody else moved it meanwhile; it is not ours any more. */
+  /** May be repeated when it fails. False: somebody else moved it meanwhile; it is not ours any more. */
   async moveTo(to: BucketStatus): Promise<boolean> {
     const from = this.#status;
     if (!mayMove(from, to, 'owner')) throw new RangeError(`a bucket never goes from ${from} to ${to}`);
@@ -35,7 +36,12 @@ export class Bucket {
   }
 
   /** Walks an idle bucket to its removal. False: not ours any more, or it still holds jobs. */
-  async remove(): Promise<boolean> {
+  remove(): Promise<boolean> {
+    this.#removal ??= this.#remove().finally(() => (this.#removal = undefined));
+    return this.#removal;
+  }
+
+  async #remove(): Promise<boolean> {
     for (const to of OWNER_LEAVES.slice(OWNER_LEAVES.indexOf(this.#status) + 1)) {
       if (!(await this.moveTo(to))) return false;
     }

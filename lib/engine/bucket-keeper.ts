@@ -1,3 +1,4 @@
+import { uuidv7 } from 'uuidv7';
 import { Bucket } from '../buckets/bucket.js';
 import { type PlannedBucket } from '../buckets/lanes-of-node.js';
 import { describeError } from '../errors/describe-error.js';
@@ -226,7 +227,13 @@ export class BucketKeeper {
     if (given) return given;
     for (let renames = 0; ;) {
       const node = registration.node as NodeRef;
-      const { ref, by, cordoned } = await patience.until('opening of a bucket', () => this.#ask(node), name);
+      // One id for all its attempts: what an attempt has opened whose answer was lost is found by the next.
+      const id = uuidv7();
+      const { ref, by, cordoned } = await patience.until(
+        'opening of a bucket',
+        () => this.#ask(node, id),
+        name,
+      );
       if (ref) {
         cordon.opened();
         return new Bucket(ref, store, events);
@@ -244,10 +251,10 @@ export class BucketKeeper {
     }
   }
 
-  async #ask(node: NodeRef): Promise<Asked> {
+  async #ask(node: NodeRef, id: string): Promise<Asked> {
     const { store, planned } = this.#parts;
     try {
-      return { ref: await store.openBucket(node, planned.lane, planned.priority) };
+      return { ref: await store.openBucket(node, planned.lane, planned.priority, id) };
     } catch (error) {
       const { code } = describeError(error);
       if (code === 'NODE_CORDONED') return { cordoned: true };

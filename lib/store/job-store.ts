@@ -145,21 +145,22 @@ export abstract class JobStore {
 
   /**
    * Rejects with `NodeDeposedError`, which names the other process, when the node's id has been registered under a newer epoch, and
-   * with `NodeCordonedError` while the node is drained by hand.
+   * with `NodeCordonedError` while the node is drained by hand. With an `id` it may be repeated: what a call has opened whose answer was
+   * lost is the answer to the next one.
    */
-  abstract openBucket(node: NodeRef, lane: string, priority?: PriorityRank): Promise<BucketRef>;
+  abstract openBucket(node: NodeRef, lane: string, priority?: PriorityRank, id?: string): Promise<BucketRef>;
   /**
    * Streams whose jobs have been due for long, and that no active bucket of a live node serves but, perhaps, a fallback bucket of the
-   * asking node that it does not know; not those of paused lanes, nor of lanes that have a fallback bucket. Cheap at any backlog.
+   * asking node that it does not know; not those of paused lanes, nor of lanes that have an active fallback bucket. Cheap at any backlog.
    */
   abstract starving(request: StarvingRequest): Promise<StarvingAnswer>;
-  /** A bucket for all priorities of a lane, one for each lane in the cluster. `undefined`: there is one, or the node may have none. */
+  /** A bucket for all priorities of a lane; one for each lane in the cluster is active. `undefined`: there is one, or the node may have none. */
   abstract openFallback(request: FallbackRequest): Promise<BucketRef | undefined>;
   /** Whether such a bucket is still of use. */
   abstract fallbackNeeded(request: FallbackNeedRequest): Promise<FallbackNeed>;
   /**
    * Compare-and-set by (id, epoch, from). False: somebody else moved it. `ready_to_delete` deletes the row; false as well,
-   * and the bucket stays, when it still holds jobs.
+   * and the bucket stays, when it still holds jobs. May be repeated: true when it is at `to` already, or gone after `ready_to_delete`.
    */
   abstract setBucketStatus(bucket: BucketRef, from: BucketStatus, to: BucketStatus): Promise<boolean>;
   /** Takes back what older epochs of `node.id` hold: crash charge, `crashed` executions, dead letter beyond the budget. */

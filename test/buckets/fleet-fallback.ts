@@ -7,7 +7,7 @@ const HANDLERS = [{ name: 'test.job', version: 1 }];
 
 /**
  * What starves is what is due, and neither paused nor served by a standard bucket that is active and whose node is a member. A lane has
- * one fallback bucket, whoever asks, and however often.
+ * one active fallback bucket, whoever asks, and however often.
  */
 export async function openFallback(world: FleetWorld, node: ModelNode, lane: string): Promise<void> {
   const { store } = world.fleet;
@@ -55,6 +55,6 @@ function starving(world: FleetWorld, which: (job: { readonly crashes: number }) 
 
 function fallbackOf(world: FleetWorld, lane: string): ModelBucket | undefined {
   return world.buckets.find(
-    ({ ref, status }) => ref.kind === 'fallback' && ref.lane === lane && status !== 'gone',
+    ({ ref, status }) => ref.kind === 'fallback' && ref.lane === lane && status === 'active',
   );
 }

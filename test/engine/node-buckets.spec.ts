@@ -163,6 +163,59 @@ describe('the buckets of a node', () => {
     await mailed;
   });
 
+  describe('when answers of the database are lost', () => {
+    const lost = { kind: 'unknown', when: 'after' } as const;
+
+    it('are opened once', async () => {
+      const one = await fixture.node({ handlers: { work: () => {} } });
+      const struck = one.faults.fail('openBucket', lost);
+      await one.runtime.start();
+      await struck;
+      expect(await buckets()).toEqual([{ lane: 'default', priority: null, status: 'active' }]);
+      const done = one.count('settled', 1);
+      await one.enqueue({});
+      await done;
+    });
+
+    it('are opened once also when somebody drains the node meanwhile', async () => {
+      const one = await fixture.node({ settings: { heartbeat }, handlers: { work: () => {} } });
+      const gone = one.count('bucket', 1, ({ to }) => to === 'ready_to_delete');
+      const struck = one.faults.fail('openBucket', lost);
+      const started = one.runtime.start();
+      await struck;
+      await fixture.database.query('update ratchet.node set cordoned_at = now()');
+      await fixture.database.query(`update ratchet.bucket set status = 'completing'`);
+      await started;
+      await gone;
+      expect(await buckets()).toEqual([]);
+    });
+
+    it('are removed, each step', async () => {
+      const one = await fixture.node({ settings: { ...pollEvery(20) }, handlers: { work: () => {} } });
+      await one.runtime.start();
+      const struck = one.faults.fail('setBucketStatus', lost, lost, lost);
+      const gone = one.count('bucket', 1, ({ to }) => to === 'ready_to_delete');
+      await fixture.database.query(`update ratchet.bucket set status = 'completing'`);
+      await struck;
+      await gone;
+      expect(await buckets()).toEqual([{ lane: 'default', priority: null, status: 'active' }]);
+    });
+  });
+
+  it('leave cleanly although their node was drained by hand and has not heard of it', async () => {
+    const one = await fixture.node({ handlers: { work: () => {} } });
+    await one.runtime.start();
+    await one.events.next('idle');
+    await fixture.database.query('update ratchet.node set cordoned_at = now()');
+    await fixture.database.query(`update ratchet.bucket set status = 'completing'`);
+    const steps: string[] = [];
+    one.events.on('bucket', ({ from, to }) => steps.push(`${from} ${to}`));
+    await one.runtime.close();
+    expect(steps).toHaveLength(4);
+    expect(await buckets()).toEqual([]);
+    expect(fixture.logs.filter(({ level }) => level === 'warn' || level === 'error')).toEqual([]);
+  });
+
   describe('drained by hand', () => {
     it('finishes what runs and is removed, while a new one claims', async () => {
       const hold = deferred();
@@ -210,6 +263,34 @@ describe('the buckets of a node', () => {
       await gone;
       const opened = await buckets();
       expect(opened).toEqual([{ lane: 'default', priority: null, status: 'active' }]);
+    });
+
+    it('what the database refuses to record is given back, and the bucket is removed all the same', async () => {
+      const one = await fixture.node({ settings: { ...pollEvery(20) }, handlers: { work: () => {} } });
+      await one.runtime.start();
+      const { database } = fixture;
+      await database.query('alter table ratchet.job_history add constraint refused check (false) not valid');
+      await database.query('alter table ratchet.dead_letter add constraint refused check (false) not valid');
+      try {
+        const parked = one.count('fault', 3, ({ kind }) => kind === 'bad_row');
+        const [id] = await one.enqueue({});
+        await parked;
+        // Else the next bucket would claim it again.
+        await database.query(
+          "insert into ratchet.lane (name, paused_at) values ('default', now()) on conflict (name) do update set paused_at = now()",
+        );
+        const gone = one.count('bucket', 1, ({ to }) => to === 'ready_to_delete');
+        await database.query(`update ratchet.bucket set status = 'completing'`);
+        await gone;
+        expect(await one.store.get(id!)).toMatchObject({ status: 'pending' });
+        expect(await one.store.executions(id!)).toMatchObject([{ outcome: 'released' }]);
+      } finally {
+        await database.query('alter table ratchet.job_history drop constraint refused');
+        await database.query('alter table ratchet.dead_letter drop constraint refused');
+        await database.query('delete from ratchet.lane');
+      }
+      await one.runtime.close();
+      expect(await buckets()).toEqual([]);
     });
 
     it('and then taken away, it is followed by one bucket only', async () => {

@@ -21,7 +21,10 @@ export class BucketMoves {
 
   constructor(private readonly session: Pick<PostgresSession, 'service' | 'offsetMs'>) {}
 
-  /** False: it is not `from` any more, or somebody else's. `ready_to_delete` deletes it; false as well when it holds jobs. */
+  /**
+   * False: it is elsewhere, or somebody else's. `ready_to_delete` deletes it; false as well when it holds jobs. Each may be repeated: a
+   * bucket that is at `to`, or that is gone already, has moved.
+   */
   move(bucket: BucketRef, from: BucketStatus, to: BucketStatus): Promise<boolean> {
     return new Promise((resolve, reject) => {
       if (this.#asked.size === 0) setImmediate(() => this.#send());
@@ -53,8 +56,7 @@ export class BucketMoves {
     const buckets = [moves.map(({ bucket }) => bucket.id), moves.map(({ bucket }) => bucket.epoch)];
     const { session } = this;
     const moved = await session.service(setBucketStatuses, [session.offsetMs, ...buckets, from, to]);
-    const gone = to === 'ready_to_delete' && moved.length > 0;
-    const rows = gone ? await session.service(deleteBuckets, buckets) : moved;
+    const rows = to === 'ready_to_delete' ? await session.service(deleteBuckets, buckets) : moved;
     return new Set(rows.map((row) => row['id']));
   }
 }

@@ -179,8 +179,12 @@ export class PostgresJobStore extends JobStore {
     await agreeOnPriorities(this.session);
   }
 
-  override async openBucket(node: NodeRef, lane: string, priority?: PriorityRank): Promise<BucketRef> {
-    const id = uuidv7();
+  override async openBucket(
+    node: NodeRef,
+    lane: string,
+    priority?: PriorityRank,
+    id: string = uuidv7(),
+  ): Promise<BucketRef> {
     const parameters = [this.session.offsetMs, id, node.id, node.epoch, lane, priority ?? null];
     const [row] = await this.session.service(openBucket, parameters);
     if (typeof row?.['epoch'] !== 'number') {

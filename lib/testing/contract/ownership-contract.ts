@@ -1,3 +1,5 @@
+import { uuidv7 } from 'uuidv7';
+import { type BucketRef, type BucketStatus } from '../../store/job-store.js';
 import { type ContractBench } from './job-store-subject.js';
 import { noticesOf } from './notices-of.js';
 
@@ -17,7 +19,6 @@ export function describeOwnership(bench: ContractBench): void {
     const node = await bench.node();
     await node.inserted();
     bench.expect(await bench.store.setBucketStatus(node.bucket, 'active', 'completing')).toBe(true);
-    bench.expect(await bench.store.setBucketStatus(node.bucket, 'active', 'completing')).toBe(false);
     bench.expect(await node.exchange({ want: 5 })).toMatchObject({ owned: true, claimed: [] });
     bench.expect(await bench.store.setBucketStatus(node.bucket, 'completing', 'ready_to_delete')).toBe(true);
     bench.expect(await node.exchange({ want: 5 })).toMatchObject({ owned: false, claimed: [] });
@@ -172,6 +173,37 @@ export function describeOwnership(bench: ContractBench): void {
     bench.expect(await remove()).toBe(false);
     await node.settle(job, { outcome: 'succeeded' });
     bench.expect(await remove()).toBe(true);
+  });
+
+  it('lets each step of a bucket be repeated, because an answer may be lost, but no other one', async () => {
+    const { bucket } = await bench.node();
+    const move = (...[from, to]: [BucketStatus, BucketStatus]): Promise<boolean> =>
+      bench.store.setBucketStatus(bucket, from, to);
+    for (const [from, to] of [
+      ['active', 'completing'],
+      ['completing', 'ready_to_drain'],
+      ['ready_to_drain', 'draining'],
+      ['draining', 'ready_to_delete'],
+    ] as const) {
+      bench.expect([await move(from, to), await move(from, to)]).toEqual([true, true]);
+      if (from !== 'draining') bench.expect(await move('active', 'lost')).toBe(false);
+    }
+    bench.expect(await move('active', 'completing')).toBe(false);
+  });
+
+  it('opens one bucket under one id, however often it is asked', async () => {
+    const node = await bench.node();
+    const lane = `lane-${uuidv7()}`;
+    const id = uuidv7();
+    const open = (): Promise<BucketRef> => bench.store.openBucket(node.ref, lane, 2, id);
+    const [first, second] = await Promise.all([open(), open()]);
+    bench.expect(first).toMatchObject({ id, lane, priority: 2 });
+    bench.expect(second).toEqual(first);
+    await bench.store.setBucketStatus(first, 'active', 'completing');
+    bench.expect(await open()).toEqual(first);
+    const other = await bench.node();
+    const theirs = await bench.store.openBucket(other.ref, lane, 2, id).catch(() => undefined);
+    bench.expect(theirs).toBe(undefined);
   });
 
   it('says which process has the id of a node now, and opens no bucket for the one that had it', async () => {
