@@ -172,6 +172,29 @@ describe('fallback buckets', () => {
     await removed;
   });
 
+  it('stays while more jobs of others wait before its own than anybody reads', async () => {
+    const store = createStore(fixture.database.url);
+    await store.open();
+    try {
+      const row = { host: 'h', pid: 1, version: '1', lanes: [], handlers: [] };
+      const node = await store.registerNode({ id: 'n', ...row });
+      const bucket = await store.openFallback({ node, lane: 'mial', known: [] });
+      const handlers = [{ name: 'work', version: 1 }];
+      const need = () => store.fallbackNeeded({ bucket: bucket!, handlers });
+      await store.insert([old({ name: 'foreign' })]);
+      expect(await need()).toBe('idle');
+      await fixture.database.query(
+        `insert into ratchet.job select (jsonb_populate_record(j, jsonb_build_object('id', gen_random_uuid()))).*
+           from ratchet.job j cross join generate_series(1, 10000)`,
+      );
+      expect(await need()).toBe('starving');
+      await store.openBucket(node, 'mial');
+      expect(await need()).toBe('served');
+    } finally {
+      await store.close();
+    }
+  });
+
   it('is made by no node that has not the handlers', async () => {
     const other = await boot({ handlers: { other: () => {} } });
     await other.store.insert([old()]);

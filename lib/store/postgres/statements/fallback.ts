@@ -38,6 +38,13 @@ const stream = (schema: string, lane: string, priority: string, due: string): st
       order by j.lane, j.scheduled_at, j.id limit ${String(MOST_READ)}) k
     where k.priority = ${priority})`;
 
+/** Whether {@link stream} may have left rows out, so that what it has not found may be there. */
+const cutShort = (schema: string, lane: string, priority: string): string => `(
+  exists (select from ${schema}.job j where j.status = 0 and j.crashes < 2 and j.lane = ${lane} and j.priority = ${priority}
+           order by j.lane, j.priority, j.scheduled_at, j.id offset ${String(MOST_READ - 1)} limit 1)
+  or exists (select from ${schema}.job j where j.status = 0 and j.crashes >= 2 and j.lane = ${lane}
+              order by j.lane, j.scheduled_at, j.id offset ${String(MOST_READ - 1)} limit 1))`;
+
 /**
  * `$1` offset, names and versions of the handlers, `$4` ms, node id, node epoch, `$7` fallback buckets that the node knows. It hops
  * from lane to lane in the two indexes of pending jobs, as the look for unserved lanes does: only jobs of streams that nobody serves
@@ -126,7 +133,10 @@ select b.id::text, b.epoch from owner o join ${schema}.bucket b on b.node_id = o
  where b.lane = $5::text and b.kind = 'fallback' and b.status = 'active' and b.id <> all ($6::uuid[])`,
 });
 
-/** `$1` lane, names and versions of the handlers. Also jobs that are not due yet count: their bucket would be missed again. */
+/**
+ * `$1` lane, names and versions of the handlers. Also jobs that are not due yet count: their bucket would be missed again. So does a stream
+ * whose first rows are all for others, and that is longer: nobody knows.
+ */
 export const fallbackNeeded: MakeStatement = (schema) => ({
   text: `
 with serving as materialized (${serving(schema, 'and b.lane = $1::text')}),
@@ -134,6 +144,7 @@ pending as materialized (
   select p.priority, exists (select from serving s where s.priority is null or s.priority = p.priority) as served
     from unnest('{0,1,2,3,4}'::smallint[]) as p (priority)
    where exists (select from (${stream(schema, '$1::text', 'p.priority', '')}) r where ${runnable('r', '$2', '$3')})
+      or ${cutShort(schema, '$1::text', 'p.priority')}
 )
 select case when exists (select from pending where not served) then 'starving'
             when exists (select from pending) then 'served' else 'idle' end as need`,
