@@ -31,7 +31,19 @@ export const BUCKET_TRANSITIONS: readonly BucketTransition[] = [
   // It could not give everything back, or stops.
   { from: 'draining', to: 'lost', by: 'drainer' },
   { from: 'draining', to: 'ready_to_delete', by: 'owner' },
+  // Told as a step; in the database one statement deletes it from `draining`.
   { from: 'draining', to: 'ready_to_delete', by: 'drainer' },
+  // It leaves, its row is gone, and this could not be ended.
+  ...(['active', 'completing', 'ready_to_drain', 'draining', 'ready_to_delete'] as const).map(
+    (from): BucketTransition => ({ from, to: 'lost', by: 'owner' }),
+  ),
+];
+
+/** From where a bucket's row is deleted, and by whom; always one that holds no job. An owner that leaves deletes what it has just lost. */
+export const BUCKET_ENDS: readonly Omit<BucketTransition, 'to'>[] = [
+  { from: 'ready_to_delete', by: 'owner' },
+  { from: 'draining', by: 'drainer' },
+  { from: 'lost', by: 'owner' },
 ];
 
 export function mayMove(from: BucketStatus, to: BucketStatus, by: BucketActor): boolean {

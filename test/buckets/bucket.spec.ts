@@ -13,6 +13,7 @@ describe('the transitions of a bucket', () => {
     expect(BUCKET_TRANSITIONS.some(({ to }) => to === 'active')).toBe(false);
     expect(BUCKET_TRANSITIONS.filter(({ from }) => from === 'ready_to_delete')).toEqual([
       { from: 'ready_to_delete', to: 'lost', by: 'watcher' },
+      { from: 'ready_to_delete', to: 'lost', by: 'owner' },
     ]);
   });
 
@@ -25,19 +26,20 @@ describe('the transitions of a bucket', () => {
           const steps = BUCKET_TRANSITIONS.filter(({ from }) => from === at);
           const step = steps[choice % Math.max(1, steps.length)];
           if (!step) break;
-          if (step.by === 'watcher') owned = false;
+          if (step.to === 'lost') owned = false;
           at = step.to;
           // Once somebody else had it, the owner never settles in it again.
           if (!owned) expect(['active', 'completing']).not.toContain(at);
         }
-        const ways = BUCKET_TRANSITIONS.filter(({ from, by }) => from === at && by !== 'watcher');
+        const ways = BUCKET_TRANSITIONS.filter(({ from, to }) => from === at && to !== 'lost');
         expect(ways.length === 0).toBe(at === 'ready_to_delete');
       }),
     );
   });
 
-  it('only a watcher loses a bucket of its owner, only its drainer takes a lost one on', () => {
-    expect(mayMove('active', 'lost', 'owner')).toBe(false);
+  it('only a watcher, or its owner that leaves, loses a bucket; only its drainer takes a lost one on', () => {
+    expect(mayMove('active', 'lost', 'owner')).toBe(true);
+    expect(mayMove('active', 'lost', 'operator')).toBe(false);
     expect(mayMove('lost', 'draining', 'owner')).toBe(false);
     expect(mayMove('lost', 'draining', 'drainer')).toBe(true);
   });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { migrationSql } from '../../lib/store/postgres/migrations/migration-sql.js';
-import { BUCKET_TRANSITIONS } from '../../lib/store/bucket-transitions.js';
+import { BUCKET_ENDS, BUCKET_TRANSITIONS } from '../../lib/store/bucket-transitions.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { readPage, snippetsOf } from './markdown.js';
 
@@ -8,11 +8,12 @@ const PAGE = 'docs/buckets.md';
 
 describe('docs/buckets.md', () => {
   it('draws exactly the steps of the table, and who may make them', () => {
-    const drawn = [...readPage(PAGE).matchAll(/^ {2}(\w+) --> (\w+): (.+)$/gm)].flatMap(
+    const drawn = [...readPage(PAGE).matchAll(/^ {2}(\w+) --> (\w+|\[\*\]): (.+)$/gm)].flatMap(
       ([, from, to, actors]) => actors!.split(', ').map((by) => `${from} to ${to} by ${by}`),
     );
     const steps = BUCKET_TRANSITIONS.map(({ from, to, by }) => `${from} to ${to} by ${by}`);
-    expect(drawn.toSorted()).toEqual(steps.toSorted());
+    const ends = BUCKET_ENDS.map(({ from, by }) => `${from} to [*] by ${by}`);
+    expect(drawn.toSorted()).toEqual([...steps, ...ends].toSorted());
   });
 
   it('explains every status and everybody', () => {

@@ -1,4 +1,4 @@
-import { BUCKET_TRANSITIONS } from '../../lib/store/bucket-transitions.js';
+import { BUCKET_ENDS, BUCKET_TRANSITIONS } from '../../lib/store/bucket-transitions.js';
 import { type TestDatabase } from './database.js';
 
 /** A change of a bucket's row that must not be. */
@@ -18,6 +18,7 @@ export interface BucketViolation {
  */
 export async function auditBuckets(database: TestDatabase): Promise<void> {
   const moves = BUCKET_TRANSITIONS.map(({ from, to, by }) => `('${from}', '${to}', '${by}')`).join(', ');
+  const ends = BUCKET_ENDS.map(({ from, by }) => `('${from}', '${by}')`).join(', ');
   await database.query(`
     create table side_bucket_move (before text, after text, actor text);
     insert into side_bucket_move values ${moves};
@@ -37,7 +38,8 @@ export async function auditBuckets(database: TestDatabase): Promise<void> {
           rules := array_append(rules, 'a bucket is opened by a registered node that nobody drained');
         end if;
       elsif tg_op = 'DELETE' then
-        if not (old.status in ('ready_to_delete', 'lost') or (old.status = 'draining' and old.drainer_id is not null)) then
+        -- One that is lost is nobody's, whoever has tried to give it back.
+        if (old.status, case when old.drainer_id is null or old.status = 'lost' then 'owner' else 'drainer' end) not in (${ends}) then
           rules := array_append(rules, 'a bucket ends at the end of its life');
         end if;
         if exists (select from ratchet.job j where j.bucket = old.id and j.status = 1) then
@@ -56,7 +58,7 @@ export async function auditBuckets(database: TestDatabase): Promise<void> {
         end if;
         if old.status <> new.status and not exists (
              select from side_bucket_move m where m.before = old.status and m.after = new.status
-                and (m.actor in ('watcher', 'drainer')) = takes) then
+                and (m.actor in ('watcher', 'drainer') or m.after = 'lost') = takes) then
           rules := array_append(rules, 'a bucket moves as the table says');
         end if;
         if new.status = 'draining' and takes and not exists (

@@ -1,3 +1,4 @@
+import { statusesBefore } from '../../bucket-transitions.js';
 import { type MakeStatement } from '../postgres-session.js';
 import { storeClock } from './clock.js';
 
@@ -57,11 +58,15 @@ union all
 select m.id from unnest($1::uuid[]) as m (id) where not exists (select from ${schema}.bucket b where b.id = m.id)`,
 });
 
+const LOSABLE = statusesBefore('lost', 'owner')
+  .map((status) => `'${status}'`)
+  .join(', ');
+
 /** `$1` offset, node id, epoch: buckets of a node that has left. Waits for the turn in flight, after which nothing is claimed into them. */
 export const loseBucketsOf: MakeStatement = (schema) => ({
   text: `
 update ${schema}.bucket set status = 'lost', epoch = epoch + 1, status_at = ${storeClock('$1')}
- where node_id = $2 and node_epoch = $3::bigint and status <> 'lost' and drainer_id is null`,
+ where node_id = $2 and node_epoch = $3::bigint and status in (${LOSABLE}) and drainer_id is null`,
 });
 
 /** Those of them that hold no job, in a snapshot after that. One that does stays for whoever rescues it. */
