@@ -60,11 +60,6 @@ const BROKEN: readonly Tooth[] = [
     },
     finds: /was claimed, although it could not be/,
   },
-  {
-    what: 'a node that opens a bucket although it was drained',
-    edit: { from: 'where o.epoch = $4::bigint and o.cordoned_at is null', to: 'where o.epoch = $4::bigint' },
-    finds: /a bucket is opened by a registered node that nobody drained|NODE_CORDONED/,
-  },
 ];
 
 describe('the property of a fleet finds out', () => {
