@@ -1,4 +1,19 @@
+import { type Clock } from '../cluster/clock.js';
+import { type ClusterMessages } from '../cluster/cluster-messages.js';
 import { type LineLogger } from './line-logger.js';
+
+/** While it is up, the database is asked so often at most. */
+const ASKED_EVERY_MS = 1_000;
+
+export interface CordonParts {
+  readonly logger: LineLogger;
+  readonly clock: Clock;
+  /** Whoever undrains a node says that there may be work in its lanes. */
+  readonly messages: Pick<ClusterMessages, 'onWakeup'>;
+  readonly lanes: () => readonly string[];
+  /** Asks the database whether it is still drained. */
+  readonly ask: () => void;
+}
 
 /**
  * Whether somebody has drained this node by hand, as far as the process knows. It has no buckets then, until somebody lets it serve again:
@@ -10,8 +25,11 @@ export class Cordon {
   /** One line, however many buckets wait. */
   #told = false;
   #ended = false;
+  #unregister: (() => void) | undefined;
+  #cancelTimer: (() => void) | undefined;
+  #askedMs = -Infinity;
 
-  constructor(private readonly logger: LineLogger) {}
+  constructor(private readonly parts: CordonParts) {}
 
   get up(): boolean {
     return this.#up;
@@ -28,9 +46,13 @@ export class Cordon {
     this.#up = true;
     if (!this.#told) {
       this.#told = true;
-      this.logger.warn(`node ${nodeId} was drained by hand: it opens no bucket until somebody undrains it`);
+      this.parts.logger.warn(
+        `node ${nodeId} was drained by hand: it opens no bucket until somebody undrains it`,
+      );
     }
-    return this.#ended ? Promise.resolve() : new Promise((resolve) => this.#waiting.push(resolve));
+    if (this.#ended) return Promise.resolve();
+    this.#unregister ??= this.parts.messages.onWakeup(({ lane }) => this.#woken(lane));
+    return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
   /** A bucket was granted. */
@@ -38,7 +60,7 @@ export class Cordon {
     this.#up = false;
     if (!this.#told) return;
     this.#told = false;
-    this.logger.log('the node was undrained: it opens buckets again');
+    this.parts.logger.log('the node was undrained: it opens buckets again');
   }
 
   /** The node leaves. */
@@ -47,7 +69,22 @@ export class Cordon {
     this.#letGo();
   }
 
+  #woken(lane: string): void {
+    const { clock, lanes, ask } = this.parts;
+    if (this.#cancelTimer || this.#waiting.length === 0 || !lanes().includes(lane)) return;
+    const inMs = Math.max(0, this.#askedMs + ASKED_EVERY_MS - clock.monotonicMs());
+    this.#cancelTimer = clock.timer(inMs, () => {
+      this.#cancelTimer = undefined;
+      this.#askedMs = clock.monotonicMs();
+      ask();
+    });
+  }
+
   #letGo(): void {
+    this.#unregister?.();
+    this.#unregister = undefined;
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
     for (const resolve of this.#waiting.splice(0)) resolve();
   }
 }

@@ -60,7 +60,8 @@ export class NodeEngine {
     this.faults = new EngineFaults(clock, logger, events);
     this.late = new LateRecorder(store, events);
     this.#patience = new Patience(clock, this.faults);
-    this.#cordon = new Cordon(logger);
+    const ask = (): void => this.#membership?.beatNow();
+    this.#cordon = new Cordon({ ...parts, logger, lanes: () => this.lanes, ask });
     this.#awaited = new AwaitedEnds({ messages: parts.messages, events, clock });
     // One that only drains says of its handlers to nobody, and wakes those who have them.
     const runs = settings.worker === true;

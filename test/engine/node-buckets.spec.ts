@@ -359,6 +359,22 @@ describe('the buckets of a node', () => {
       expect(await buckets()).toEqual([]);
     });
 
+    it('a wakeup makes it ask at once whether it still is', async () => {
+      const seldom = { baseMs: 60_000, graceMs: 180_000, stallMs: 300_000 };
+      const one = await fixture.node({ settings: { heartbeat: seldom }, handlers: { work: () => {} } });
+      one.debug.at('start.registered', () => cordon(one, true));
+      await one.runtime.start();
+      expect(told('was drained by hand: it opens no bucket')).toBe(1);
+      const beat = one.count('beat', 1);
+      one.messages.newWork('default', 2);
+      await beat;
+      expect(await buckets()).toEqual([]);
+      await cordon(one, false);
+      const done = one.count('settled', 1);
+      await one.enqueue({});
+      await done;
+    });
+
     it('it stays so when it registers again, because others declared it dead', async () => {
       const one = await fixture.node({
         settings: { heartbeat, ...pollEvery(20) },
