@@ -171,10 +171,10 @@ describe('the buckets of a node', () => {
       const struck = one.faults.fail('openBucket', lost);
       await one.runtime.start();
       await struck;
-      expect(await buckets()).toEqual([{ lane: 'default', priority: null, status: 'active' }]);
       const done = one.count('settled', 1);
       await one.enqueue({});
       await done;
+      expect(await buckets()).toEqual([{ lane: 'default', priority: null, status: 'active' }]);
     });
 
     it('are opened once also when somebody drains the node meanwhile', async () => {
