@@ -144,23 +144,20 @@ describe('the buckets of a node', () => {
     await mailed;
   });
 
-  it('begin what they have claimed ahead as soon as there is room, although another lane has all slots', async () => {
-    const holds = Array.from({ length: 3 }, () => deferred());
-    let begun = 0;
+  it('begin what they have claimed ahead as soon as there is room, although another lane takes the slots in between', async () => {
+    const hold = deferred();
     const one = await fixture.node({
       settings: { concurrency: 1, lanes: lanes({ mail: { bufferSize: 10 } }) },
-      handlers: { work: () => holds[begun++]!.promise, mail: { policy: { lane: 'mail' }, run: () => {} } },
+      handlers: { work: () => {}, mail: { policy: { lane: 'mail' }, run: () => hold.promise } },
     });
     await one.runtime.start();
-    const claimed = one.count('turn', 1, ({ lane, claimed }) => lane === 'mail' && claimed > 0);
-    const busy = one.count('claimed', 1);
-    await one.enqueue({}, {}, {});
-    await busy;
-    const mailed = one.count('settled', 5, ({ lane }) => lane === 'mail');
+    const claimed = one.count('turn', 1, (turn) => turn.lane === 'mail' && turn.claimed === 5);
     await one.enqueue(...Array.from({ length: 5 }, () => ({ name: 'mail', lane: 'mail' })));
     await claimed;
-    for (const { resolve } of holds) resolve();
-    await mailed;
+    await one.enqueue({}, {}, {});
+    const settled = one.count('settled', 8);
+    hold.resolve();
+    await settled;
   });
 
   describe('when answers of the database are lost', () => {
