@@ -20,8 +20,9 @@ export function adoptedLine(schedules: readonly AnnotatedSchedule[], worker: boo
     return `${showValue(id, 200)} (${method}${showValue(expression)}, ${zone}${enabled ? '' : ', disabled'})`;
   });
   const more = adopted.length > MOST ? `, and ${adopted.length - MOST} more` : '';
-  const run = worker === true
-    ? `${counted(adopted.length, '@Cron method runs', '@Cron methods run')} once for all nodes`
-    : `this process runs none (worker: ${worker === false ? 'false' : "'drain'"}); workers run ${counted(adopted.length, '@Cron method')} once for all nodes`;
+  const run =
+    worker === true
+      ? `${counted(adopted.length, '@Cron method runs', '@Cron methods run')} once for all nodes`
+      : `this process runs none (worker: ${worker === false ? 'false' : "'drain'"}); workers run ${counted(adopted.length, '@Cron method')} once for all nodes`;
   return `adoptCron: ${run}: ${shown.join(', ')}${more}`;
 }
