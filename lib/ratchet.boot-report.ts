@@ -1,4 +1,4 @@
-import { unnamedLanes } from './buckets/lanes-of-node.js';
+import { doubtedLanes } from './buckets/lanes-of-node.js';
 import { counted } from './errors/counted.js';
 import { escapeControls } from './errors/show-value.js';
 import { Logger, type OnApplicationBootstrap } from '@nestjs/common';
@@ -29,7 +29,7 @@ export class BootReport implements OnApplicationBootstrap {
     this.#logger.log(this.line());
     const { options, handlers } = this.facts;
     if (options.engine.worker === true) {
-      for (const line of unnamedLanes(options.engine, handlers.lanes())) this.#logger.warn(line);
+      for (const line of doubtedLanes(options.engine, handlers.lanes())) this.#logger.warn(line);
     }
     if (options.adoptCron) this.#logger.log(adoptedLine(handlers.schedules(), options.engine.worker));
   }

@@ -31,6 +31,12 @@ export function readLanes(options: OptionReader, concurrency: number): ReadonlyM
       'lanes',
       `${each.join(' + ')} are ${reserved}, more than the ${concurrency} slots of the node; raise concurrency, or lower them`,
     );
+  } else if (reserved === concurrency) {
+    // The default lane is always served, and so is one that starves.
+    options.refuse(
+      'lanes',
+      `all ${concurrency} slots of the node are reserved, so that other lanes and fallback buckets would never run a job; raise concurrency, or lower what is reserved`,
+    );
   }
   return read;
 }

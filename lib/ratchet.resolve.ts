@@ -46,6 +46,7 @@ const EXTRAS = new Set([
   'jobStore',
   'lockStore',
   'scheduleStore',
+  'bucketStore',
   'startupCoordinator',
   'nodeIdentity',
   'retryPolicy',

@@ -63,10 +63,22 @@ export function disabledPriorities(
 }
 
 /** One line for each lane of the configuration that no handler of this node names: it may be misspelt. */
-export function unnamedLanes({ lanes }: Settings, handlerLanes: readonly string[]): readonly string[] {
+export function doubtedLanes({ lanes }: Settings, handlerLanes: readonly string[]): readonly string[] {
   const named = [...new Set(handlerLanes)];
   if (named.length === 0) return [];
-  return [...lanes.keys()]
+  const configured = [...lanes.keys()];
+  const unlike = named
+    .filter((lane) => lane !== 'default' && !lanes.has(lane))
+    .flatMap((lane) => {
+      const near = nearest(lane, configured);
+      // Where the configured one has a handler of its own as well; else the line below says it.
+      if (near === undefined || !named.includes(near)) return [];
+      return [
+        `a handler of this node names the lane ${showValue(lane)}, which the option lanes does not; misspelt? did you mean ${showValue(near)}? ` +
+          'It is served all the same, with what lanes have by default',
+      ];
+    });
+  const unnamed = configured
     .filter((lane) => lane !== 'default' && !named.includes(lane))
     .map((lane) => {
       const near = nearest(lane, named);
@@ -76,4 +88,5 @@ export function unnamedLanes({ lanes }: Settings, handlerLanes: readonly string[
         ' It is served all the same, for jobs whose enqueue names it'
       );
     });
+  return [...unlike, ...unnamed];
 }

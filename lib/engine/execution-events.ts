@@ -42,7 +42,7 @@ function isEnd({ outcome }: Settlement): boolean {
 
 /** The event of an outcome that is recorded. */
 export function settledEvent(
-  { job, tookMs }: EndedWork,
+  { job, tookMs, beganMs }: EndedWork,
   { outcome, error, delayMs }: Settlement,
   bucket: Holder,
 ): SettledExecution {
@@ -56,5 +56,6 @@ export function settledEvent(
     crashes: job.crashes,
     delayMs,
     durationMs: tookMs,
+    begun: job.begun || beganMs !== undefined,
   };
 }

@@ -20,6 +20,8 @@ export interface SettledExecution extends ExecutionEvent {
   readonly delayMs?: number | undefined;
   /** Until the body ended, or timed out; none when it was given back before. */
   readonly durationMs?: number | undefined;
+  /** False: it only waited in a buffer, and was given back. */
+  readonly begun?: boolean;
 }
 
 /**

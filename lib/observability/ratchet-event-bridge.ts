@@ -1,5 +1,10 @@
 import { type EngineEventMap, type EngineEvents, type SettledExecution } from './engine-events.js';
-import { type ExecutionEvent, type RatchetEventMap, type RatchetEventName } from './ratchet-event-map.js';
+import {
+  type ExecutionEvent,
+  type JobReleasedEvent,
+  type RatchetEventMap,
+  type RatchetEventName,
+} from './ratchet-event-map.js';
 
 /** Hears the engine for one event of the catalogue, and tells what it makes of it. Returns the function that unregisters. */
 type Bridge<N extends RatchetEventName> = (
@@ -56,7 +61,7 @@ export const BRIDGES: { readonly [N in RatchetEventName]: Bridge<N> } = {
     onOutcome(engine, 'released', (settled) =>
       tell({
         ...executionOf(settled),
-        reason: settled.durationMs === undefined ? 'shutdown' : 'unrecordable',
+        reason: releaseReason(settled),
       }),
     ),
   'job.lost': (engine, tell) =>
@@ -84,4 +89,9 @@ function executionOf({ jobId, name, lane, node, claimSeq, execution }: Execution
 /** Only what was given back unfinished has none. */
 function durationOf({ durationMs = 0 }: SettledExecution): number {
   return durationMs;
+}
+
+function releaseReason({ begun, durationMs }: SettledExecution): JobReleasedEvent['reason'] {
+  if (begun === false) return 'unbegun';
+  return durationMs === undefined ? 'shutdown' : 'unrecordable';
 }

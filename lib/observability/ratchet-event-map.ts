@@ -134,10 +134,11 @@ export interface JobSnoozedEvent extends ExecutionEvent {
 
 export interface JobReleasedEvent extends ExecutionEvent {
   /**
-   * `shutdown`: it had not finished, or not begun, when the node stopped. `unrecordable`: it had finished, and the database
+   * `shutdown`: it had not finished when the node stopped. `unbegun`: it only waited in a buffer, and was given back: the node stopped,
+   * another had nothing to do, or its lane was paused or its bucket drained by hand. `unrecordable`: it had finished, and the database
    * refused to record the outcome until the node stopped; or the last statement of its transaction met what is not its doing.
    */
-  readonly reason: 'shutdown' | 'unrecordable';
+  readonly reason: 'shutdown' | 'unbegun' | 'unrecordable';
 }
 
 export interface JobLostEvent extends ExecutionEvent {

@@ -119,6 +119,8 @@ export interface NodeInfo {
   readonly schedules: readonly string[];
   /** `stale`: no heartbeat for longer than the grace; others declare it dead. `draining`: it finishes what runs. */
   readonly status: 'alive' | 'draining' | 'stale';
+  /** Since when it is drained by hand ({@link RatchetBuckets.drainNode}): it lives, and has no buckets. Absent: it is not. */
+  readonly drainedAt?: Date;
   readonly startedAt: Date;
   readonly heartbeatAt: Date;
   /** By the database's clock. */

@@ -98,6 +98,8 @@ export interface NodeView {
   readonly handlers: readonly string[];
   readonly schedules: readonly string[];
   readonly state: 'running' | 'draining';
+  /** Since when somebody has drained it by hand. */
+  readonly drainedAt?: Date;
   readonly startedAt: Date;
   readonly heartbeatAt: Date;
   /** By the database's clock. */

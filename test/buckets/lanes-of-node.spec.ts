@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { type LaneSettings } from '../../lib/buckets/lane-settings.js';
-import { disabledPriorities, lanesOfNode, unnamedLanes } from '../../lib/buckets/lanes-of-node.js';
+import { disabledPriorities, lanesOfNode, doubtedLanes } from '../../lib/buckets/lanes-of-node.js';
 
 const lane = (given: Partial<LaneSettings> = {}): LaneSettings => ({
   concurrency: 10,
@@ -50,20 +50,28 @@ describe('the plan of a node', () => {
   });
 });
 
-describe('unnamedLanes', () => {
+describe('doubtedLanes', () => {
   it('doubts a configured lane that no handler names, with the nearest name', () => {
     const configured = {
       concurrency: 10,
       lanes: new Map(['default', 'mial', 'zzz', 'video'].map((name) => [name, lane()])),
     };
-    expect(unnamedLanes(configured, ['mail', 'video'])).toEqual([
+    expect(doubtedLanes(configured, ['mail', 'video'])).toEqual([
       'lanes.mial: no handler of this node names the lane "mial"; misspelt? did you mean "mail"? It is served all the same, for jobs whose ' +
         'enqueue names it',
       'lanes.zzz: no handler of this node names the lane "zzz"; misspelt? It is served all the same, for jobs whose enqueue names it',
     ]);
   });
 
+  it('doubts the lane of a handler that is nearly one that is configured', () => {
+    const configured = { concurrency: 10, lanes: new Map([['mail', lane()]]) };
+    expect(doubtedLanes(configured, ['mail', 'mial', 'report', 'default'])).toEqual([
+      'a handler of this node names the lane "mial", which the option lanes does not; misspelt? did you mean "mail"? It is served all ' +
+        'the same, with what lanes have by default',
+    ]);
+  });
+
   it('says nothing on a node without handlers, which serves none', () => {
-    expect(unnamedLanes(settings, [])).toEqual([]);
+    expect(doubtedLanes(settings, [])).toEqual([]);
   });
 });

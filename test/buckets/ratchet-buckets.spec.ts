@@ -48,6 +48,9 @@ afterAll(async () => {
   await database.drop();
 });
 
+const drainedOf = async (id: string): Promise<Date | undefined> =>
+  (await jobs.nodes()).find((one) => one.id === id)?.drainedAt;
+
 const node = (
   lanes: readonly string[],
   disabled: Record<string, (0 | 1 | 2 | 3 | 4)[]> = {},
@@ -127,10 +130,12 @@ describe('RatchetBuckets', () => {
     const owner = await node([lane, other]);
     const bucket = await jobs.openBucket(owner, lane);
     expect(await buckets.drainNode(owner.id)).toBe(1);
+    expect((await drainedOf(owner.id)) instanceof Date).toBe(true);
     expect(moved).toEqual([{ bucket: bucket.id, from: 'active', to: 'completing' }]);
     expect(new Set(woken.map(([name]) => name))).toEqual(new Set([lane, other]));
     expect(await buckets.drainNode(owner.id)).toBe(0);
     expect(await buckets.undrainNode(owner.id)).toBe(true);
+    expect(await drainedOf(owner.id)).toBe(undefined);
     expect(await buckets.undrainNode(owner.id)).toBe(false);
     expect(lines.map(({ line }) => line)).toEqual([
       `node "${owner.id}" is drained: it opens no bucket; 1 active bucket of it ends`,

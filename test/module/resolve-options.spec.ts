@@ -289,6 +289,10 @@ describe('resolveOptions', () => {
       'lanes: lanes.mail.reserved + lanes.video.reserved are 11, more than the 10 slots of the node; raise concurrency, or lower them',
     ],
     [
+      { lanes: { mail: { reserved: 6 }, video: { reserved: 4 } } },
+      'lanes: all 10 slots of the node are reserved, so that other lanes and fallback buckets would never run a job; raise concurrency, or lower what is reserved',
+    ],
+    [
       { lanes: { mail: { buckets: { lowest: 0, low: 0, normal: 0, high: 0, critical: 0 } } } },
       'lanes.mail.buckets: switches every priority off; leave at least one, or leave the lane out',
     ],

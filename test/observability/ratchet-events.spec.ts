@@ -36,6 +36,7 @@ describe('RatchetEvents', () => {
     engine.emit('settled', { ...SETTLED, outcome: 'snoozed', delayMs: 10 });
     engine.emit('settled', { ...SETTLED, outcome: 'released', durationMs: undefined });
     engine.emit('settled', { ...SETTLED, outcome: 'released' });
+    engine.emit('settled', { ...SETTLED, outcome: 'released', durationMs: undefined, begun: false });
     engine.emit('lost', { ...EXECUTION, bucket: 'b', reason: 'claim' });
     cancel();
     const failure = { error: 'Error: x', failures: 1, durationMs: 50 };
@@ -48,6 +49,7 @@ describe('RatchetEvents', () => {
       ['job.snoozed', { ...EXECUTION, delayMs: 10, durationMs: 50 }],
       ['job.released', { ...EXECUTION, reason: 'shutdown' }],
       ['job.released', { ...EXECUTION, reason: 'unrecordable' }],
+      ['job.released', { ...EXECUTION, reason: 'unbegun' }],
       ['job.lost', { ...EXECUTION, reason: 'claim' }],
       ['job.canceled', { jobId: 'j', running: false }],
     ]);

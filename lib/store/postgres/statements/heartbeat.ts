@@ -87,14 +87,19 @@ export const selectNodes: MakeStatement = (schema) => ({
 select json_build_object('id', n.id, 'epoch', n.epoch::text, 'host', n.host, 'pid', n.pid, 'version', n.version, 'lanes', n.lanes,
          'handlers', n.handlers, 'schedules', n.schedules, 'state', n.state, 'startedAt', n.started_at, 'heartbeatAt', n.heartbeat_at,
          'heartbeatAgeMs', greatest(0, round(extract(epoch from ${storeClock('$1')} - n.heartbeat_at) * 1000)),
-         'running', n.running, 'lagMs', n.lag_ms)::text as row
+         'running', n.running, 'lagMs', n.lag_ms, 'drainedAt', n.cordoned_at)::text as row
   from ${schema}.node n order by n.started_at, n.id`,
 });
 
 export function decodeNode(row: Row): NodeView {
-  const node = JSON.parse(row['row'] as string) as Omit<NodeView, 'startedAt' | 'heartbeatAt'> & {
-    startedAt: string;
-    heartbeatAt: string;
+  const { drainedAt, ...node } = JSON.parse(row['row'] as string) as Omit<
+    NodeView,
+    'startedAt' | 'heartbeatAt' | 'drainedAt'
+  > & { startedAt: string; heartbeatAt: string; drainedAt: string | null };
+  return {
+    ...node,
+    startedAt: new Date(node.startedAt),
+    heartbeatAt: new Date(node.heartbeatAt),
+    ...(drainedAt === null ? {} : { drainedAt: new Date(drainedAt) }),
   };
-  return { ...node, startedAt: new Date(node.startedAt), heartbeatAt: new Date(node.heartbeatAt) };
 }

@@ -23,7 +23,8 @@ export const unservedLanes: MakeStatement = (schema) => {
     name: 'ratchet-unserved-lanes',
     text: `
 with recursive clock as materialized (select ${storeClock('$1')} as now),
-served as materialized (select distinct unnest(n.lanes) as lane from ${schema}.node n where n.state = 'running'),
+served as materialized (select distinct unnest(n.lanes) as lane from ${schema}.node n
+  where n.state = 'running' and n.cordoned_at is null),
 lanes as (
   select ${nextLane('')} as lane, 1 as hops
   union all
