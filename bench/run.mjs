@@ -29,9 +29,8 @@ const { values: args } = parseArgs({
 const figures = {
   drain24: { measure: drain(24), unit: 'jobs/s', what: '50 000 no-op jobs, 24 slots' },
   drain100: { measure: drain(100), unit: 'jobs/s', what: '50 000 no-op jobs, 100 slots' },
-  // At 24 slots one bucket: two would make each exchange half as large, and an exchange costs most of it whatever it carries. At 100 slots
-  // they are large enough: two buckets cost no more time of client and server than one, and work while the other one's exchange is on its
-  // way, which needs a connection for each. A buffer of 500 is one claim; 200 makes more of them, 1 000 no less. bench/ahead.mjs compares.
+  // A buffer of 500 is what one claim takes at most. The numbers of buckets and connections are a choice that few runs speak for:
+  // `node bench/ahead.mjs` compares others.
   ahead24: {
     measure: drainAhead(24),
     unit: 'jobs/s',
